@@ -118,6 +118,9 @@ class ChatStatus(TypedDict):
     state: Annotated[str, Field(description="as in agent.status, like idle; deleted")]
     why: Annotated[str | None, Field(description="the reason of the state, if there is one")]
     ui: Annotated[ReadyState, Field(description="whether a page should offer to write to it")]
+    registered_at: Annotated[
+        str, Field(description="since when there is this agent; another one may have its name later")
+    ]
     author: Annotated[Author, Field(description="who you are in this chat")]
     last_id: Annotated[str, Field(description="the last entry of the chat; 0: there is none")]
     acknowledged: Annotated[str, Field(description="how far you have acknowledged it; 0: not at all")]
@@ -133,6 +136,7 @@ class _Chat(NamedTuple):
 
     agent: int
     name: str
+    since: int  # when the agent was registered
     boss: int
     author: Author
     conversation: int | None  # None: nothing was said yet
@@ -337,6 +341,7 @@ def status(context: Context, caller: Caller, params: StatusOf) -> ChatStatus:
             "state": state,
             "why": why,
             "ui": {"ready": state not in NOT_READY},
+            "registered_at": clock.iso(chat.since),
             "author": chat.author,
             "last_id": str(last),
             "acknowledged": str(acknowledged),
@@ -348,13 +353,14 @@ def status(context: Context, caller: Caller, params: StatusOf) -> ChatStatus:
 def _chat(context: Context, connection: Connection, caller: Caller, named: str | None) -> _Chat:
     """Return the chat that a request is about; raises if it is none of the caller's."""
     agent = _agent(context, caller, named)
-    name, chief = chat_entries.agent_name(connection, agent), find_boss(connection)
+    row, chief = chat_entries.agent(connection, agent), find_boss(connection)
     assert chief is not None  # a caller has a token, which exists only after setup
-    if name is None:
+    if row is None:
         raise UnknownAgent(name=str(named)[:100], hint="")
     found = chat_entries.between(connection, agent, chief["address"])
     author: Author = "user" if caller.is_boss else "assistant"
-    return _Chat(agent, name, chief["address"], author, None if found is None else found["id"])
+    conversation = None if found is None else found["id"]
+    return _Chat(agent, row["name"], row["created_at"], chief["address"], author, conversation)
 
 
 def _agent(context: Context, caller: Caller, named: str | None) -> int:

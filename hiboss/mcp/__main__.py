@@ -79,9 +79,7 @@ class Worker:
         for path in self._paths:
             with suppress(FileNotFoundError):
                 os.unlink(path)
-        self._stdio.stop_listening()
-        for task in list(self._stdio.connected):
-            task.cancel()
+        self._stdio.close()
         await self._http.close()
         self._daemon.close()
 

@@ -89,6 +89,10 @@ class Connection:
         found = await self.call("event.subscribe", params)
         self._followers[found["subscription"]] = told
 
+    def unfollow(self) -> None:
+        """Tell nobody of facts any more, nor that they end."""
+        self._followers.clear()
+
     def close(self) -> None:
         self._reading.cancel()
         self._end()

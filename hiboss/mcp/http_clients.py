@@ -32,7 +32,7 @@ from uvicorn.server import ServerState
 
 from ..core import clock
 from ..core import errors as known
-from ..core.errors import HibossError, InvalidRequest, NoSuchPath, NoToken
+from ..core.errors import HibossError, InvalidRequest, McpUnavailable, NoSuchPath, NoToken
 from . import tools
 from .answers import error_json
 from .caller import Caller
@@ -153,6 +153,8 @@ class HttpClients:
             self.last_request = clock.elapsed()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._stopping.is_set():
+            raise McpUnavailable(why="the worker ends; try again")
         assert self._old_era is not None and self._new_era is not None
         request = Request(scope, receive)
         token = token_of(request)

@@ -19,9 +19,9 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCNotification, jsonrpc_message_adapter
 
-from ..core.errors import BadText, Busy, ForeignPeer, HibossError, InvalidRequest, NoToken
+from ..core.errors import BadText, Busy, ForeignPeer, HibossError, InvalidRequest, NoToken, ParseError
 from .answers import error_json
 from .caller import Caller
 from .daemon_connection import Daemon
@@ -41,20 +41,28 @@ class StdioClients:
         self._most = most
         self._line_bytes = line_bytes
         self._listener: asyncio.AbstractServer | None = None
-        self.connected: set[asyncio.Task[None]] = set()
+        self.connected: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._served = 0  # of those, the ones that have said who they are
 
     async def listen(self, path: str) -> None:
         self._listener = await asyncio.start_unix_server(self._connect, path, limit=self._line_bytes)
 
-    def stop_listening(self) -> None:
+    def close(self) -> None:
+        """Take no new clients, and hang up on the others.
+
+        First the lines end: the SDK would answer what is under way with an error of its own. So `hiboss mcp`
+        says that it is not known whether it took effect.
+        """
         if self._listener is not None:
             self._listener.close()
+        for task, writer in list(self.connected.items()):
+            writer.transport.abort()
+            task.cancel()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self.connected.add(task)
+        self.connected[task] = writer
         try:
             caller = await self._meet(reader, writer)
             if caller is not None:
@@ -62,12 +70,13 @@ class StdioClients:
                     await self._serve(caller, reader, writer)
                 finally:
                     self._served -= 1
-        except (OSError, ValueError, TimeoutError):
-            pass  # it is gone, or sends lines that are too long
-        except Exception:
-            log.exception("A client of MCP failed.", extra={"action": "mcp"})
+        except (OSError, ValueError, TimeoutError, asyncio.CancelledError):
+            pass  # it is gone, or sends lines that are too long; or the worker ends
+        except Exception as error:
+            if not _is_gone(error):
+                log.exception("A client of MCP failed.", extra={"action": "mcp"})
         finally:
-            self.connected.discard(task)
+            del self.connected[task]
             writer.close()
 
     async def _meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Caller | None:
@@ -132,31 +141,55 @@ async def _read(
         while line := await reader.readline():
             if not line.strip():
                 continue
-            try:
-                message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-            except ValueError as error:
-                if (answer := _refusal(line)) is not None:
-                    writer.write(answer)
-                    await writer.drain()
-                else:
-                    await into.send(error)  # nobody waits for an answer
+            read, answer = _message(line)
+            if answer is None:
+                await into.send(read)
             else:
-                await into.send(SessionMessage(message))
+                writer.write(answer)
+                await writer.drain()
+
+
+def _message(line: bytes) -> tuple[Incoming, bytes | None]:
+    """Return what a line is for the SDK; and the answer to it, if the SDK would leave it without one."""
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError as error:
+        return error, _refusal(line)
+    # A request whose id is none that the protocol has, like 2.5, looks like a notification to the SDK.
+    is_odd = isinstance(message, JSONRPCNotification) and b'"id"' in line
+    return SessionMessage(message), _refusal(line) if is_odd else None
 
 
 def _refusal(line: bytes) -> bytes | None:
-    """Return the answer to a request that the SDK cannot read, and would drop; None: it is no request."""
+    """Return the answer to what the SDK cannot read, and would drop; None: nobody waits for one."""
+    number, error = None, _unreadable(line)
+    if not isinstance(error, HibossError):
+        if "method" not in error or error.get("id") is None:
+            return None  # a notification, or an answer
+        number, found = error["id"], error
+        error = InvalidRequest(detail="it is no request of the protocol")
+        if any("\ud800" <= one <= "\udfff" for one in json.dumps(found, ensure_ascii=False)):
+            error = BadText(field="a text of the request", why="it has half a surrogate pair")
+    said = {"jsonrpc": "2.0", "id": number, "error": error_json(error)}
+    return json.dumps(said).encode() + b"\n"
+
+
+def _unreadable(line: bytes) -> HibossError | dict[str, Any]:
+    """Return what is wrong with a line, or the object that it is."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or "method" not in found or not isinstance(found.get("id"), (int, str)):
-        return None
-    error: HibossError = InvalidRequest(detail="it is no request of the protocol")
-    if any("\ud800" <= one <= "\udfff" for one in json.dumps(found, ensure_ascii=False)):
-        error = BadText(field="a text of the request", why="it has half a surrogate pair")
-    said = {"jsonrpc": "2.0", "id": found["id"], "error": error_json(error)}
-    return json.dumps(said).encode() + b"\n"
+        return ParseError(detail="the line is not JSON, or nested too deep")
+    if isinstance(found, dict):
+        return found
+    return InvalidRequest(detail="a line is one message; MCP has no batches")
+
+
+def _is_gone(error: BaseException) -> bool:
+    """Tell whether nothing is wrong but that the client went away."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_gone, error.exceptions))
+    return isinstance(error, (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError))
 
 
 async def _write(out_of: MemoryObjectReceiveStream[SessionMessage], writer: asyncio.StreamWriter) -> None:

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
+from ..core.errors import NotFound
 from .caller import Caller
-from .daemon_connection import Fact
+from .daemon_connection import Fact, Refused
 from .resources import HEAD, INBOX, MESSAGE, STATUS
 
 TOPICS = ["envelope.arrived", "message.edited", "message.deleted", "message.restored", "presence"]
 RIDING = 10  # entries that go along with a notice
 RIDING_BYTES = 16_384
+DELETED_SECONDS = 5.0  # between two looks whether somebody has the name of a deleted agent again
 
 Entries = list[dict[str, Any]]
 Status = dict[str, Any]  # as chat.status answers
@@ -52,33 +55,61 @@ class Watch:
     async def run(self, begin: asyncio.Event | None = None) -> None:
         """Tell, from `begin` on. It returns when the daemon ends it."""
         try:
-            async with self._caller.daemon.own_connection(self._caller.token) as connection:
-                status = await self._caller.chat("status")
-                address = f"agent:{status['agent']}"
-                await connection.follow({"topics": TOPICS, "addresses": [address]}, self._told)
-                status = await self._caller.chat("status")  # again: what came in between is in it
-                self._place = status["last_id"]
-                self._hears = ("user",) if status["author"] == "assistant" else ("user", "assistant")
-                self.is_set_up.set()
-                if begin is not None:
-                    await begin.wait()
-                await self._tell_what_comes()
+            while not self._ended:
+                await self._watch_one_agent(begin)
+                self._unannounced |= (
+                    self._followed
+                )  # another agent has the name: its chat is new to the client
         finally:
             self.is_set_up.set()
+
+    async def _watch_one_agent(self, begin: asyncio.Event | None) -> None:
+        """Tell of the agent that has the name now. Return when another one has it, or the daemon ends it."""
+        async with self._caller.daemon.own_connection(self._caller.token) as connection:
+            status = await self._caller.chat("status")
+            address = f"agent:{status['agent']}"
+            await connection.follow({"topics": TOPICS, "addresses": [address]}, self._told)
+            status = await self._caller.chat("status")  # again: what came in between is in it
+            self._place = status["last_id"]
+            self._hears = ("user",) if status["author"] == "assistant" else ("user", "assistant")
+            self.is_set_up.set()
+            if begin is not None:
+                await begin.wait()
+            self._look.set()
+            await self._tell_what_comes(status)
+            connection.unfollow()
 
     def _told(self, fact: Fact) -> None:
         self._ended = self._ended or not fact
         self._look.set()
 
-    async def _tell_what_comes(self) -> None:
+    async def _tell_what_comes(self, status: Status) -> None:
+        """Tell what is new, while the agent is the one of this status."""
+        since, is_deleted = status["registered_at"], status["state"] == "deleted"
         while True:
-            await self._look.wait()
-            self._look.clear()
+            await self._wait_for_facts(DELETED_SECONDS if is_deleted else None)
             if self._ended:
                 return
-            if self._unannounced:
-                await self._announce_missed()
-            await self._tell_new()
+            if self._hears != ("user",):  # of an agent the token ends with it
+                status = await self._caller.chat("status")
+                is_deleted = status["state"] == "deleted"
+                if status["registered_at"] != since:
+                    return
+            try:
+                if self._unannounced:
+                    await self._announce_missed()
+                await self._tell_new()
+            except Refused as error:
+                if error.stable_code != NotFound.code:
+                    raise
+                return  # another agent has the name since a moment, and no such entry in its chat
+
+    async def _wait_for_facts(self, seconds: float | None) -> None:
+        """Wait until there may be something new. Facts are of one agent, not of who has its name later."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._look.wait()
+        self._look.clear()
 
     async def _announce_missed(self) -> None:
         """Say once that there is something after what was acknowledged, if it is for this client."""

@@ -52,12 +52,13 @@ def between(connection: Connection | Tx, agent: int, boss: int) -> Row | None:
     return row
 
 
-def agent_name(connection: Connection, agent: int) -> str | None:
-    """Return the name of an agent, also of one that was deleted; None: the address is of no agent."""
-    row = connection.execute(
-        "SELECT a.name FROM address a JOIN agent g ON g.address = a.id WHERE a.id = ?", (agent,)
+def agent(connection: Connection, address: int) -> Row | None:
+    """Return the name of an agent and since when there is one, also if it was deleted; None: it is none."""
+    row: Row | None = connection.execute(
+        "SELECT a.name, g.created_at FROM address a JOIN agent g ON g.address = a.id WHERE a.id = ?",
+        (address,),
     ).fetchone()
-    return None if row is None else str(row["name"])
+    return row
 
 
 def after(connection: Connection, conversation: int, place: Place, limit: int) -> list[Row]:

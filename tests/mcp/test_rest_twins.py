@@ -145,3 +145,23 @@ def test_the_daemon_does_not_import_the_sdk() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("sent", "number", "code"),
+    [
+        (b"nonsense", None, "parse_error"),
+        (b"[" * 100_000, None, "parse_error"),
+        (b'[{"jsonrpc": "2.0", "id": 5, "method": "ping"}]', None, "invalid_request"),
+        (b'{"jsonrpc": "2.0", "id": 2.5, "method": "ping"}', 2.5, "invalid_request"),
+    ],
+)
+def test_what_is_no_request_is_answered_and_the_session_goes_on(
+    chat: Chat, sent: bytes, number: float | None, code: str
+) -> None:
+    with WorkerLine.of(chat.daemon, chat.agent.token) as line:
+        line.initialize()
+        line.write(sent)
+        found = line.next()
+        assert (found["id"], found["error"]["data"]["code"]) == (number, code)
+        assert line.ask("tools/call", name="chat_assistant_post", arguments={"content": "whole"})

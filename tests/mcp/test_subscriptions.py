@@ -266,6 +266,20 @@ def test_the_boss_is_told_that_an_agent_was_deleted(chat: Chat, human: McpClient
         assert human.read(STATUS)["state"] == "deleted"
 
 
+def test_the_boss_hears_of_the_next_agent_that_has_the_name_of_a_deleted_one(
+    chat: Chat, human: McpClient
+) -> None:
+    name = chat.agent.name
+    with human.following(INBOX) as follower:
+        chat.assistant("the old one")
+        follower.wait(INBOX)
+        chat.boss.call("agent.delete", name=name)
+        token = chat.boss.call("agent.register", name=name)["token"]
+        chat.daemon.call("chat.post", token=token, content="the new one")
+        follower.wait(INBOX, 2)
+    assert [one["content"] for one in chat.boss.call("chat.read", agent=name)["messages"]] == ["the new one"]
+
+
 def test_a_client_that_leaves_leaves_nothing_behind(chat: Chat, way: Way) -> None:
     with chat.client(way) as first:
         first.call("team")
