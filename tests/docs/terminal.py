@@ -48,7 +48,8 @@ class Drifted(AssertionError):
 class Terminal:
     """One shell in a copy of the repository (made of links), with its own home and no network."""
 
-    def __init__(self, directory: Path, *, installed: bool, web: bool = False) -> None:
+    def __init__(self, directory: Path, *, installed: bool, web: bool = False, forked: bool = True) -> None:
+        """Open it. `installed`: `hiboss` is on the PATH already. Without `forked`, it is the real command."""
         self.home = Home(str(directory / ".hiboss"))
         self._homes = [self.home]  # a page may choose another one
         # Not below `directory`: the path of a socket must be short.
@@ -66,9 +67,12 @@ class Terminal:
         self.printed = ""  # by the last command
         self._expected = ""  # what the page shows below this block
         path = os.environ["PATH"]
-        if installed:  # the pages that install hiboss use the command as it is
+        if forked:
             forked_launcher.install(directory, HIBOSS, address(COMMAND), address(DAEMON))
+        if installed:
             path = f"{directory}:{BIN}:{path}"
+        elif forked:
+            self._install_forked(directory / "hiboss")
         self.environment = {
             "PATH": path,
             "HOME": str(directory),
@@ -80,6 +84,14 @@ class Terminal:
             "PIP_NO_INDEX": "1",  # tests install nothing
         }
         self._shell = self._open_shell()
+
+    def _install_forked(self, launcher: Path) -> None:
+        """Let `.venv/bin/hiboss` be that; the other programs stay."""
+        own = self.place / ".venv/bin"
+        own.unlink()
+        own.mkdir()
+        for program in Path(BIN).iterdir():
+            (own / program.name).symlink_to(launcher if program.name == "hiboss" else program)
 
     def _open_shell(self) -> subprocess.Popen[str]:
         return subprocess.Popen(

@@ -53,6 +53,6 @@ def test_make_up_prints_the_second_command_of_the_readme(tmp_path: Path) -> None
     first, second = Page.read("README.md").blocks("sh")[:2]
     arguments = second.body.strip().removeprefix(".venv/bin/hiboss ")
     assert arguments != second.body.strip()
-    with Terminal(tmp_path, installed=False) as terminal:
+    with Terminal(tmp_path, installed=False, forked=False) as terminal:
         terminal.follow(first)
         assert f"bin/hiboss {arguments}\n" in terminal.printed

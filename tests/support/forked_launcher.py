@@ -35,7 +35,7 @@ def main(real: str, commands: str, daemons: str) -> None:
     words = sys.argv[1:]
     own = os.path.dirname(os.path.abspath(sys.argv[0]))
     places = os.environ["PATH"].split(":")
-    os.environ["PATH"] = ":".join(place for place in places if place != own)
+    os.environ["PATH"] = ":".join(os.path.dirname(real) if place == own else place for place in places)
     if "HIBOSS_RUN" in os.environ or (words[:1] == ["up"] and "--detach" not in words):
         os.execv(real, [real, *words])
     asked = {
