@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.support import bulk
 from tests.support.mailbox_group_story import GroupStory
 from tests.support.mailbox_story import MailboxStory
 from tests.support.mailbox_walks import failure, told, walk
@@ -20,7 +21,7 @@ SETTINGS = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=5 * TIMES,
+    max_examples=bulk.number(3, 5) * TIMES,
     stateful_step_count=40,
     phases=[
         Phase.generate
