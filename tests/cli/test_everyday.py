@@ -142,7 +142,7 @@ def test_replying_marks_what_it_answers_and_the_operation_alone_marks_nothing(of
 
 
 def test_a_reply_by_the_envelope_of_another_recipient_is_sent_and_marks_ones_own(office: Office) -> None:
-    office.daemon.register("lou")
+    assert office("user", "register", "--as", "boss", "--name", "lou").rc == 0
     sent = office("send", "lou,ann", "for both")
     to_lou, to_ann = sent.values("id")
     replied = office("reply", to_lou, "seen", "--as", "ann")
@@ -281,6 +281,7 @@ def test_an_inbox_on_a_terminal_marks_only_what_it_showed_in_full(office: Office
         sent = office.daemon.call("envelope.send", token=office.token("kai"), to="ann", **params)
         return str(sent["ids"][0])
 
+    office.daemon.call("envelope.read", token=office.token("ann"), all=True)  # what other tests sent
     ids = {name: write(text=text) for name, text in texts.items()}
     ids["subject"] = write(text="this is not shown", subject="a subject")
     ids["file"] = write(text="see the file", attachments=[str(tmp_path / "a.txt")])

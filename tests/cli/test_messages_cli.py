@@ -119,7 +119,7 @@ def test_messages_are_marked_as_read_without_being_shown(office: Office) -> None
     assert done.stdout == "marked-count: 2\n"
     message = office.envelope(numbers[0])["message"]
     assert ok(office("message", "read", message, "--as", writer)).stdout == (
-        f"marked-count: 0\nalso-read-by: {message} agent:{reader}\n"
+        f"marked-count: 0\nalso-read-by: {message} {reader}\n"
     )
 
 

@@ -25,7 +25,7 @@ def test_what_the_boss_says_by_phone_is_in_the_chat_and_is_answered_there(
 ) -> None:
     phone = Phone(tmp_path)
     phone.bound(daemon)
-    phone.reached()
+    phone.reached(forward="off")
     nex = phone.owner
     phone.says("from the phone")
     boss(daemon).tell(nex, text="from the terminal")
