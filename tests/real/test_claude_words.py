@@ -111,7 +111,8 @@ def test_a_program_that_dies_before_it_answered_words_fails_the_turn(
         await turn.held()
         os.kill(turn.run.pids[0], how)
         error = await turn.fails(TurnError)
-        assert error.kind == ("interrupted" if how == signal.SIGINT else "no_result")
+        # Claude Code answers a SIGINT itself, but under load it may end before it has said so.
+        assert error.kind in (("interrupted", "no_result") if how == signal.SIGINT else ("no_result",))
 
     asyncio.run(story())
 
