@@ -6,6 +6,7 @@ import gc
 
 gc.disable()  # a command lives for milliseconds; collecting during the imports takes 5 % of them
 
+import os
 import sys
 
 
@@ -20,10 +21,21 @@ def main() -> None:
         from .mcp_stdio.program import main as serve
 
         if (status := serve(words[1:])) is not None:
-            sys.exit(status)
+            _flush()
+            os._exit(status)  # taking everything apart would take a tenth of its short life
     from .main import main as command
 
     command()
+
+
+def _flush() -> None:
+    """Write what was printed. A stream may be closed, or nobody may read it any more."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            pass
 
 
 if __name__ == "__main__":
