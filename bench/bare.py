@@ -63,7 +63,7 @@ class Bare:
                 (
                     *(conversation, seq, None, None, agent, agent, False, None, None),
                     *(0, TEXT, None, True, False, None, None, None, 0, None, None, now, now),
-                    *(None, False, None, None, None),
+                    *(None, False, None, None, None, False),
                 ),
             ).lastrowid
             execute(
