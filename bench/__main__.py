@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import (
+    beside,
     breaker,
     callers,
     claude_turns,
@@ -24,11 +25,13 @@ from . import (
     mailboxes,
     mcp,
     reads,
+    redis_server,
     report,
     sends,
     stops,
     telegram,
     telegram_out,
+    trees,
     turns,
     waiters,
     web,
@@ -75,6 +78,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="length of one round of sends (default 0.8)")
     parser.add_argument("--quick", action="store_true", help="small and short, two minutes")
     parser.add_argument("--only", action="append", choices=PARTS, help="measure this part; may be repeated")
+    parser.add_argument(
+        "--beside",
+        action="append",
+        default=[],
+        metavar="redis|DIRECTORY",
+        help="measure sends in turns with redis-server, or with another checkout of hiboss; may be repeated. "
+        "Nothing else is measured then, but what --only names",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
     parser.add_argument(
         "--compare", type=Path, metavar="FILE", help="show the change against this earlier JSON"
@@ -88,6 +99,11 @@ def arguments() -> argparse.Namespace:
             parser.error(f"--{name} must be more than 0")
     if given.rows < 100:
         parser.error("--rows must be at least 100")
+    for other in given.beside:
+        if other != beside.REDIS and not trees.is_checkout(Path(other)):
+            parser.error(f"--beside: {other} is neither the word redis nor a checkout of hiboss")
+    if beside.REDIS in given.beside and not redis_server.installed():
+        parser.error(redis_server.ADVICE)
     if given.json and not given.json.absolute().parent.is_dir():
         parser.error(f"--json: there is no directory {given.json.absolute().parent}")
     return given
@@ -117,7 +133,11 @@ def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
         "web": lambda: web.measure(directory, few, seconds, 200 if quick else 1_000),
         "mcp": lambda: mcp.measure(directory, 100 if quick else 500, 10 if quick else 25),
     }
-    return [figure for part in given.only or PARTS for figure in parts[part]()]
+    chosen = given.only or ([] if given.beside else PARTS)
+    figures = [figure for part in chosen for figure in parts[part]()]
+    if given.beside:
+        figures += beside.measure(directory / "beside", given.beside, rounds, seconds)
+    return figures
 
 
 def measure_boxes(directory: Path, given: argparse.Namespace) -> list[Figure]:
@@ -151,7 +171,9 @@ def main() -> int:
         neighbours = Neighbours()
         figures = measure(directory, given)
         facts["others_cpu"] = neighbours.share()
-    options = {name: getattr(given, name) for name in ("rows", "rounds", "seconds", "quick", "only")}
+    options = {
+        name: getattr(given, name) for name in ("rows", "rounds", "seconds", "quick", "only", "beside")
+    }
     found = report.document(figures, facts, options)
     print(report.heading(found))
     if earlier:

@@ -30,6 +30,15 @@ class Ratio:
     def reaches_aim(self) -> bool:
         return self.aim is not None and self._reaches(self.aim)
 
+    @property
+    def verdict(self) -> str:
+        """MISSED counts, and is about the floor; an aim that is not reached yet is no failure."""
+        if self.missed:
+            return "MISSED"
+        if self.reaches_aim:
+            return "reached"
+        return "" if self.floor is None else "ok"
+
     def _reaches(self, mark: float) -> bool:
         return self.value >= mark if self.sense == AT_LEAST else self.value <= mark
 
@@ -52,6 +61,12 @@ class Figure:
     def missed(self) -> bool:
         return self.at_most is not None and self.value > self.at_most
 
+    @property
+    def verdict(self) -> str:
+        if self.at_most is None:
+            return ""
+        return "MISSED" if self.missed else "ok"
+
     def facts(self) -> dict[str, Any]:
         """For the JSON file."""
         return {
@@ -62,7 +77,13 @@ class Figure:
             "at_most": self.at_most,
             "missed": self.missed,
             "ratios": {
-                one.key: {"value": one.value, "floor": one.floor, "sense": one.sense, "missed": one.missed}
+                one.key: {
+                    "value": one.value,
+                    "floor": one.floor,
+                    "aim": one.aim,
+                    "sense": one.sense,
+                    "missed": one.missed,
+                }
                 for one in self.ratios
             },
         }

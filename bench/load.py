@@ -4,6 +4,7 @@
 list of loads, answered with a list of outcomes. One load: a request, encoded beforehand, is
 sent over and over on some connections with so many in flight on each, for so long, and every
 answer is waited for. Several loads: one call of each in turn, so that all see the same noise.
+The request is JSON-RPC for a daemon of ours, or that of another server as it is written.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from itertools import cycle, islice
+from itertools import cycle, islice, repeat
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -34,7 +35,9 @@ class Load:
     """What to send. It ends after `seconds`, or before that when `most` were sent."""
 
     socket: str
-    method: str
+    method: str = ""
+    raw: str = ""  # in place of a method: a request of another protocol, as it is written
+    answer_lines: int = 1  # by which an answer is known to be whole
     params: dict[str, Any] = field(default_factory=dict)
     to: list[str] = field(default_factory=list)  # addresses to write to in turn, for a send
     connections: int = 1
@@ -45,6 +48,8 @@ class Load:
 
     def requests(self) -> Iterator[bytes]:
         """Without end; all are encoded beforehand."""
+        if self.raw:
+            return repeat(self.raw.encode())
         return cycle(
             [self._encode({**self.params, "to": to}) for to in self.to] or [self._encode(self.params)]
         )
@@ -130,12 +135,12 @@ def _in_turns(lines: list[socket.socket], loads: list[Load]) -> list[Outcome]:
     turns = [(line, load.requests(), _Times(load)) for line, load in zip(lines, loads, strict=True)]
     ends = min(times.end for _, _, times in turns)
     while perf_counter() < ends and turns[0][2].answered < loads[0].most:
-        for line, requests, times in turns:
+        for (line, requests, times), load in zip(turns, loads, strict=True):
             request = next(requests)
             before = perf_counter()
             line.sendall(request)
             data = line.recv(1 << 20)
-            while not data.endswith(b"\n"):
+            while data.count(b"\n") < load.answer_lines:
                 more = line.recv(1 << 20)
                 _check(more)
                 data += more
@@ -150,6 +155,7 @@ def _many(lines: list[socket.socket], load: Load) -> Outcome:
     poll = select.epoll()
     by_number = {line.fileno(): line for line in lines}
     asked: dict[int, deque[float]] = {}
+    parts = dict.fromkeys(by_number, 0)  # lines of an answer whose others have not come yet
     for number, line in by_number.items():
         poll.register(number, select.EPOLLIN)
         asked[number] = deque([perf_counter()] * load.in_flight)
@@ -164,7 +170,7 @@ def _many(lines: list[socket.socket], load: Load) -> Outcome:
             data = line.recv(1 << 16)
             _check(data)
             now = perf_counter()
-            answers = data.count(b"\n")
+            answers, parts[number] = divmod(parts[number] + data.count(b"\n"), load.answer_lines)
             times.add(now, [now - began.popleft() for _ in range(answers)])
             waiting -= answers
             if answers and now < times.end and times.answered + waiting + answers <= load.most:

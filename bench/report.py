@@ -14,7 +14,7 @@ import psutil
 
 import hiboss
 
-from .figures import Figure, Ratio, show
+from .figures import AT_MOST, Figure, Ratio, show
 from .load import ROOT
 
 FORMAT = 1
@@ -85,12 +85,14 @@ def load(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} was not written by `python -m bench --json`") from None
 
 
+COLUMNS = ("work", "now", "p50 ms", "p99 ms", "floor", "aim", "", "was")
+TO_THE_LEFT = {0, 6}  # what is words; all others are numbers
+
+
 def table(figures: list[Figure], earlier: dict[str, Any] | None) -> str:
-    """A line for each figure and each of its ratios, with floors, and with the change since `earlier`."""
+    """A line for each figure and each of its ratios: now, floor, aim, and the change since `earlier`."""
     before = earlier["figures"] if earlier else {}
-    lines: list[tuple[str, ...]] = [
-        ("work", "measured", "p50 ms", "p99 ms", "goal", "floor", "", "was" if earlier else "")
-    ]
+    lines: list[tuple[str, ...]] = [COLUMNS if earlier else (*COLUMNS[:-1], "")]
     for figure in figures:
         old = before.get(figure.key, {})
         lines.append(
@@ -99,28 +101,22 @@ def table(figures: list[Figure], earlier: dict[str, Any] | None) -> str:
                 show(figure.value, figure.unit),
                 _number(figure.p50),
                 _number(figure.p99),
+                "" if figure.at_most is None else f"{AT_MOST} {show(figure.at_most, figure.unit)}",
                 figure.goal,
-                "" if figure.at_most is None else f"≤ {show(figure.at_most, figure.unit)}",
-                "" if figure.at_most is None else _word(figure.missed),
+                figure.verdict,
                 _change(figure.value, old.get("value"), figure.unit),
             )
         )
         for one in figure.ratios:
             was = old.get("ratios", {}).get(one.key, {}).get("value")
-            lines.append((f"    {one.value:.2f} {one.of}", *_marks(one), _change(one.value, was, "")))
+            lines.append((f"    {one.of}", *_marks(one), _change(one.value, was, "")))
     return _aligned(lines)
 
 
 def _marks(one: Ratio) -> tuple[str, str, str, str, str, str]:
-    aim = ""
-    if one.aim is not None:
-        aim = f"aim {one.sense} {one.aim:g}{' reached' if one.reaches_aim else ''}"
     floor = "" if one.floor is None else f"{one.sense} {one.floor:.3g}"
-    return ("", "", "", aim, floor, "" if one.floor is None else _word(one.missed))
-
-
-def _word(missed: bool) -> str:
-    return "MISSED" if missed else "ok"
+    aim = "" if one.aim is None else f"{one.sense} {one.aim:.3g}"
+    return (f"{one.value:.2f}", "", "", floor, aim, one.verdict)
 
 
 def _number(value: float | None) -> str:
@@ -139,7 +135,7 @@ def _aligned(lines: list[tuple[str, ...]]) -> str:
     shown = []
     for line in lines:
         cells = [
-            cell.ljust(width) if column in (0, 4, 5, 6) else cell.rjust(width)
+            cell.ljust(width) if column in TO_THE_LEFT else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         shown.append("  ".join(cells).rstrip())
