@@ -10,8 +10,8 @@ from typing_extensions import TypedDict
 
 from ..agents import briefing_text
 from ..core import clock
-from ..core.envelope import shorten
 from ..core.errors import BadAddress, BossOnly, UnknownAddress
+from ..core.shortening import shorten
 from ..store import agents, ask_answers, boss, briefings
 from ..store.connection import Connection, Row
 from . import agent_states

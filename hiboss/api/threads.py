@@ -8,8 +8,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, errors, ids
-from ..core.envelope import shorten
 from ..core.message_json import MessageJson, MessageRow, agent_id
+from ..core.shortening import shorten
 from ..store import message_chains, message_walks, thread_lists
 from ..store.connection import Connection
 from ..store.paging import Position, Query, Total

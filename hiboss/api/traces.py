@@ -8,8 +8,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, ids
-from ..core.envelope import shorten
 from ..core.errors import BadId, NotFound
+from ..core.shortening import shorten
 from ..store import envelope_rows, traces
 from ..store.connection import Connection, Row
 from . import receipts

@@ -12,8 +12,9 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from .clock import iso, iso_or_none
-from .envelope import Box, Kind, Priority, Status, Waits, shorten
+from .envelope import Box, Kind, Priority, Status, Waits
 from .paths import Home
+from .shortening import shorten
 
 EnvelopeRow = Mapping[str, Any]  # a row of the store, by column
 

@@ -23,29 +23,25 @@ MARK = ">"
 # Everything that some reader takes for the end of a line. `str.splitlines` splits at these.
 BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _NO_CONTENT = frozenset(["", "\r\n", *BREAKS])
+# The patterns are texts: `re` compiles and keeps each when it is first needed, since a command needs none or
+# few of them, and to compile all takes 3 ms.
 # What would end a line, control a terminal, change the writing direction, or cannot be encoded.
-_UNFIT = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb]"
-)
-_RIGHT_TO_LEFT = re.compile(
-    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
-)
+_UNFIT = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb]"
+_RIGHT_TO_LEFT = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\U00010800-\U00010fff\U0001e800-\U0001efff]"
 # What shows nothing, or looks like a space. With what is above, nobody sees that it is there.
-_HIDDEN = re.compile(
+_HIDDEN = (
     "[\u00a0\u00ad\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200d\u202f\u205f-\u2065\u206a-\u206f"
     "\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_PLAIN = re.compile(r"[A-Za-z0-9.'-]+(?: [A-Za-z0-9.'-]+)*")
+_PLAIN = r"[A-Za-z0-9.'-]+(?: [A-Za-z0-9.'-]+)*"
 # Pictures, and no dingbats that look like quotes, brackets or letters.
 _PICTURE = "[\u2600-\u26ff\u2702-\u2716\u2728\u2744\u274c\u2753-\u2757\u2763\u2764\u2b50\u2b55"
 _PICTURE += "\U0001f191-\U0001f19a\U0001f300-\U0001f64f\U0001f680-\U0001f6ff"
 _PICTURE += "\U0001f900-\U0001f9ff\U0001fa70-\U0001faff]"
-_EMOJI = re.compile(
-    rf"(?:{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff]?(?:\u200d(?=.))?){{1,8}}|[\U0001f1e6-\U0001f1ff]{{2}}"
-)
-_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}")
+_EMOJI = rf"(?:{_PICTURE}[\ufe0f\U0001f3fb-\U0001f3ff]?(?:\u200d(?=.))?){{1,8}}|[\U0001f1e6-\U0001f1ff]{{2}}"
+_WORD = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}"
 _ISOLATE, _RELEASE = "\u2068", "\u2069"
-_UNIT = re.compile(r"\\u[0-9a-f]{4}|\\?.")  # one character of a JSON string
+_UNIT = r"\\u[0-9a-f]{4}|\\?."  # one character of a JSON string
 
 
 def mark_lines(text: str) -> str:
@@ -70,7 +66,8 @@ def quote(text: str, limit: int | None = None) -> str:
     if limit is not None and len(inside) > limit:
         inside = _cut(inside, limit)
     quoted = f'"{inside}"'
-    return f"{_ISOLATE}{quoted}{_RELEASE}" if _RIGHT_TO_LEFT.search(quoted) else quoted
+    is_mixed = not quoted.isascii() and re.search(_RIGHT_TO_LEFT, quoted)
+    return f"{_ISOLATE}{quoted}{_RELEASE}" if is_mixed else quoted
 
 
 def name(text: str, limit: int | None = None) -> str:
@@ -79,33 +76,35 @@ def name(text: str, limit: int | None = None) -> str:
         return quote(text, limit)
     # Like an ASCII letter is every letter of a script that has capitals, which looks like no other sign.
     signs = "".join("a" if unicodedata.category(one) in ("Lu", "Ll") else one for one in text)
-    plain = _PLAIN.fullmatch(signs) and unicodedata.is_normalized("NFKC", text)
-    return text if plain and "a" in signs and not _RIGHT_TO_LEFT.search(text) else quote(text)
+    plain = re.fullmatch(_PLAIN, signs) and unicodedata.is_normalized("NFKC", text)
+    return text if plain and "a" in signs and not re.search(_RIGHT_TO_LEFT, text) else quote(text)
 
 
 def emoji(text: str, limit: int | None = None) -> str:
     """Return an emoji as it is; anything else as a JSON string."""
-    return text if _EMOJI.fullmatch(text) else quote(text, limit)
+    return text if re.fullmatch(_EMOJI, text) else quote(text, limit)
 
 
 def plain(text: str) -> str:
     """Return a text with `_` in place of control characters and the like, for the name of a file."""
-    return _UNFIT.sub("_", text)
+    return re.sub(_UNFIT, "_", text)
 
 
 def visible(text: str) -> str:
     """Return the text on one line, with control characters and the like written as `\\u200f`."""
-    return _UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    if text.isascii() and text.isprintable():
+        return text
+    return re.sub(_UNFIT, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def visible_lines(text: str) -> str:
     """Return the text as `visible` does, with its line breaks and tabs."""
-    return _UNFIT.sub(_escape_in_lines, text.replace("\r\n", "\n"))
+    return re.sub(_UNFIT, _escape_in_lines, text.replace("\r\n", "\n"))
 
 
 def exposed_lines(text: str) -> str:
     """Return the text with its line breaks, and with all that nobody sees in it written as `\\u200b`."""
-    return _HIDDEN.sub(_escape, visible_lines(text))
+    return re.sub(_HIDDEN, _escape, visible_lines(text))
 
 
 def exposed(text: str) -> str:
@@ -114,17 +113,17 @@ def exposed(text: str) -> str:
     Escaped is what nobody sees, and what changes the order of the letters.
     """
     unseen = (_UNFIT, _HIDDEN, _RIGHT_TO_LEFT)
-    if not any(one.search(text) for one in unseen) and text == text.strip():
+    if not any(re.search(one, text) for one in unseen) and text == text.strip():
         return text
     inside = visible(json.dumps(text, ensure_ascii=False)[1:-1])
     for one in unseen:
-        inside = one.sub(_escape, inside)
+        inside = re.sub(one, _escape, inside)
     return f'"{inside}"'
 
 
 def shows(text: str) -> bool:
     """Tell whether there is anything to see of a text."""
-    return bool(_HIDDEN.sub("", _UNFIT.sub("", text)).strip())
+    return bool(re.sub(_HIDDEN, "", re.sub(_UNFIT, "", text)).strip())
 
 
 def _escape(found: re.Match[str]) -> str:
@@ -138,13 +137,13 @@ def _escape_in_lines(found: re.Match[str]) -> str:
 
 def shell_word(text: str, instead: str) -> str:
     """Return a text for a command that people copy; `instead` if a shell could read it as something else."""
-    return text if _WORD.fullmatch(text) else instead
+    return text if re.fullmatch(_WORD, text) else instead
 
 
 def _cut(inside: str, limit: int) -> str:
     """Return the beginning of a JSON string; no escape in it is cut in two."""
     kept, size = [], 0
-    for unit in _UNIT.findall(inside):
+    for unit in re.findall(_UNIT, inside):
         size += len(unit)
         if size > limit - 1:
             break

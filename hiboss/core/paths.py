@@ -8,13 +8,14 @@ from __future__ import annotations
 import errno
 import json
 import os
-import warnings
-from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
 from functools import cached_property
 
 from .errors import HibossError, HomeUnusable, StoreFull
+
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Mapping
 
 # sun_path has 108 bytes on Linux and 104 on macOS, including the closing NUL.
 SOCKET_PATH_LIMIT = 103
@@ -112,6 +113,8 @@ class Home:
             paths = (self.mcp_socket(WORKER), self.mcp_http_socket(WORKER))
         except HomeUnusable:  # there cannot be any
             return
+        from fnmatch import fnmatchcase
+
         for path in paths:
             directory, pattern = os.path.split(path)
             for name in _names_in(directory):
@@ -123,6 +126,7 @@ class Home:
         if len(os.fsencode(near)) <= SOCKET_PATH_LIMIT:
             return near
         import hashlib
+        import warnings
 
         from platformdirs import user_runtime_dir
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
 
 LONGEST_WORD = 100  # characters for which a near match is looked for
 SHORTEST_SECRET = 6  # characters: a shorter one would be found in many harmless texts
 SHORTEST_LINE = 20  # characters of a line of a secret with several lines, like a key
 LONGEST_SECRET = 10_000  # characters; a text that is cut keeps no beginning of one
 _TOKEN_PREFIXES = ("hba_", "hbb_", "hbu_", "hbr_", "whsec_")
-_TOKEN = re.compile(r"(hb[aburw]_)[A-Za-z0-9_.-]{8,}|(whsec_)[A-Za-z0-9+/=_-]{8,}")
-_BEGUN_TOKEN = re.compile(r"(?:hb[aburw]_|whsec_)[A-Za-z0-9+/=_-]*\Z")
+_TOKEN = r"(hb[aburw]_)[A-Za-z0-9_.-]{8,}|(whsec_)[A-Za-z0-9+/=_-]{8,}"
+_BEGUN_TOKEN = r"(?:hb[aburw]_|whsec_)[A-Za-z0-9+/=_-]*\Z"
 _hidden: list[str] = []  # the secrets of plugins that this process has had in its hands, the longest first
 
 
@@ -35,7 +38,7 @@ def hide(secrets: Iterable[str]) -> None:
 
 def redact(text: str) -> str:
     """Return the text with every token in it cut to its prefix (`hba_…`), and without hidden secrets."""
-    return _TOKEN.sub(lambda found: (found[1] or found[2]) + "…", _without_hidden(text))
+    return re.sub(_TOKEN, lambda found: (found[1] or found[2]) + "…", _without_hidden(text))
 
 
 def _without_hidden(text: str) -> str:
@@ -71,7 +74,7 @@ class Pieces:
     def take(self, piece: str) -> str:
         """Take a piece; return what can be shown now, which may be nothing."""
         text = _without_hidden(self._held + piece)
-        begun = _BEGUN_TOKEN.search(text)
+        begun = re.search(_BEGUN_TOKEN, text)
         at = min(_begun_at(text, (*_hidden, *_TOKEN_PREFIXES)), begun.start() if begun else len(text))
         if len(text) - at > LONGEST_SECRET:
             at = len(text)

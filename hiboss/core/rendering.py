@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime
 from itertools import groupby
-from typing import Any, NamedTuple
 
-from .envelope import shorten
 from .escaping import emoji, mark_lines, name, quote, visible
+from .shortening import shorten
 
-Envelope = Mapping[str, Any]
-Facts = list[tuple[str, str]]
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import tzinfo
+    from typing import Any
+
+    Envelope = Mapping[str, Any]
+    Facts = list[tuple[str, str]]
+
 CONTEXT_LIMIT = 250
 DIGEST_LIMIT = 2_000
 DIGEST_QUOTE = 120  # characters of a subject or a name in a digest
@@ -28,25 +33,27 @@ REACTIONS = 20  # named in one line
 TAGS = 10  # scopes, or refs, named in one line
 DIGEST_TAGS = 2
 NOTHING = "(none)"  # in place of an empty text; without a mark, so no text can imitate it
-_HANDLE = re.compile("[A-Za-z0-9_]{1,64}")  # a username that is shown without quotes
+_HANDLE = "[A-Za-z0-9_]{1,64}"  # a username that is shown without quotes
 _PER_MESSAGE = (
     *("envelope-id", "author", "from-boss", "from-name", "from-username"),
     *("created-at", "edited-at", "forwarded-from", "note"),
 )
 
 
-class Around(NamedTuple):
+class Around:
     """What was said around the envelopes of a turn, and how much more is left out."""
 
-    messages: Sequence[Mapping[str, Any]]
-    left_out: int | str
+    def __init__(self, messages: Sequence[Mapping[str, Any]], left_out: int | str) -> None:
+        self.messages = messages
+        self.left_out = left_out
 
 
-class Reactions(NamedTuple):
+class Reactions:
     """New reactions to what an agent wrote, each with its message and the beginning of its text."""
 
-    shown: Sequence[Mapping[str, Any]]
-    more: int
+    def __init__(self, shown: Sequence[Mapping[str, Any]], more: int) -> None:
+        self.shown = shown
+        self.more = more
 
 
 def envelope(one: Envelope, zone: tzinfo) -> str:
@@ -280,7 +287,7 @@ def _person(given: str | None, username: str | None, limit: int | None, *, boss:
 
 
 def _is_handle(username: str | None) -> bool:
-    return _HANDLE.fullmatch(username or "") is not None
+    return bool(username) and re.fullmatch(_HANDLE, username or "") is not None
 
 
 def _delivery(one: Envelope, zone: tzinfo) -> Facts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.contracts.provider import Progress
-from ..core.envelope import shorten
+from ..core.shortening import shorten
 
 TOOL, THINKS = "⚙️", "💭"
 TOOL_CHARACTERS = 120

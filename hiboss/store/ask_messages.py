@@ -6,8 +6,8 @@ import json
 import re
 
 from ..core.clock import local, zone
-from ..core.envelope import shorten
 from ..core.escaping import exposed, exposed_lines, name, quote, shell_word, visible
+from ..core.shortening import shorten
 from .boss import boss_timezone
 from .connection import Connection, Row
 from .group_commit import Tx

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.envelope import shorten
 from ..core.errors import CannotRemember
 from ..core.escaping import visible
+from ..core.shortening import shorten
 from . import buttons
 from .connection import Connection, Row
 from .group_commit import Tx

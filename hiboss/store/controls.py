@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..core.address import Address
-from ..core.envelope import Draft, Kind, Priority, shorten
+from ..core.envelope import Draft, Kind, Priority
 from ..core.escaping import quote
 from ..core.events import ControlSent
+from ..core.shortening import shorten
 from . import messages
 from .connection import Connection, Row
 from .control_targets import Target

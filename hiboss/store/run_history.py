@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import orjson
 
-from ..core.envelope import Priority, shorten
+from ..core.envelope import Priority
+from ..core.shortening import shorten
 from .connection import Connection, Row
 from .due_envelopes import MAIL
 from .envelope_rows import QUOTED, recipients

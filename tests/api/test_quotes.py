@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hiboss.core.envelope import shorten
+from hiboss.core.shortening import shorten
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.parties import Party, agents, boss
 

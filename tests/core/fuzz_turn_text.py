@@ -25,7 +25,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hiboss.core import rendering
-from hiboss.core.envelope import shorten
+from hiboss.core.shortening import shorten
 from tests.core.letters import NOW, Envelope, boss, file, group, letter, private, reaction, said
 from tests.support.turn_reader import (
     Forged,

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from ...core import clock
 from ...core.contracts.provider import Answer, LiveRun, Progress, Provider, Reminder, TurnInput
-from ...core.envelope import shorten
 from ...core.escaping import visible
+from ...core.shortening import shorten
 
 PIECES = 12  # an answer is shown live in at most so many
 PAUSE_SECONDS = 0.02

@@ -6,8 +6,8 @@ import json
 import sys
 from typing import Any
 
-from ...core.envelope import shorten
 from ...core.escaping import mark_lines, shell_word
+from ...core.shortening import shorten
 from .. import output
 from .times import lasted, moment, short_moment
 

@@ -5,10 +5,12 @@ Also the exit statuses of the command line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, ClassVar
-
 from ..quoting import printable, redact
+
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, ClassVar
 
 EXIT_REFUSED = 1
 EXIT_USAGE = 2

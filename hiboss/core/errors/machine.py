@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .base import EXIT_REFUSED, EXIT_STOPPED, EXIT_TIMEOUT, EXIT_UNREACHABLE, EXIT_USAGE, HibossError
+
+TYPE_CHECKING = False  # see base.py
+if TYPE_CHECKING:
+    from typing import Any
 
 # --- settings ------------------------------------------------------------------------
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .base import EXIT_USAGE, HibossError
+
+TYPE_CHECKING = False  # see base.py
+if TYPE_CHECKING:
+    from typing import Any
 
 # --- the errors of the protocol (JSON-RPC 2.0, section 5.1) --------------------------
 
