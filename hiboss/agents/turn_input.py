@@ -45,18 +45,18 @@ def content(
 
     It can take long: call it in a thread.
     """
-    rows = envelope_rows.fetch(connection, list(numbers))
+    rows = envelope_rows.shown(connection, list(numbers))
     details = envelope_details.of_turn(connection, rows, agent[0])
     shown = [envelope_json.envelope(row, home, details) for row in rows]
     # Count also what this turn holds, so that a preview, which holds nothing, shows the same number.
     number = due_envelopes.count(connection, agent[0], exact_to, with_held=True)
     if isinstance(number, int):  # and what an open session has of it
-        number += sum(row["status"] == Status.PENDING and row["waits"] == Waits.LEASE for row in rows)
+        number += sum(row.status == Status.PENDING and row.waits == Waits.LEASE for row in rows)
     around = _around(connection, home, agent[0], beside)
     new = rendering.Reactions(reactions.fetch(connection, beside.reactions.shown), beside.reactions.more)
     meanwhile = _meanwhile(connection, home, agent[0], beside)
     text = rendering.turn(clock.iso(now), agent[1], number, shown, zone, around, new, meanwhile)
-    redelivered = [one for one, row in zip(numbers, rows, strict=True) if row["handovers"]]
+    redelivered = [one for one, row in zip(numbers, rows, strict=True) if row.handovers]
     if sent := run_history.already_sent(connection, redelivered):
         text += "\n\n" + rendering.already_sent(sent)
     return Content(shown, number, text)
@@ -66,7 +66,7 @@ def words(
     connection: Connection, home: Home, agent: int, numbers: Sequence[int], zone: tzinfo
 ) -> tuple[str, str]:
     """Render envelopes for an agent in the middle of its turn; return that, and their texts."""
-    rows = envelope_rows.fetch(connection, list(numbers))
+    rows = envelope_rows.shown(connection, list(numbers))
     details = envelope_details.of_turn(connection, rows, agent)._replace(reactions={})
     shown = [envelope_json.envelope(row, home, details) for row in rows]
     return rendering.mail(shown, zone), "\n".join(one["text"] for one in shown)
@@ -87,7 +87,7 @@ def _meanwhile(connection: Connection, home: Home, agent: int, beside: Beside) -
 
 
 def _rendered(connection: Connection, home: Home, agent: int, said: surroundings.Said) -> rendering.Around:
-    quotes = envelope_rows.quotes(connection, said.rows, agent)
+    quotes = envelope_rows.quotes(connection, [row["reply_to"] for row in said.rows], agent)
     return rendering.Around([envelope_json.said(row, home, quotes) for row in said.rows], said.left_out)
 
 

@@ -141,7 +141,7 @@ def envelopes_json(
 
     def read(connection: Connection) -> list[envelope_json.EnvelopeJson]:
         shown = paging.fitting(connection, numbers, most_bytes or context.settings.page_bytes)
-        rows = envelope_rows.fetch(connection, shown)
+        rows = envelope_rows.shown(connection, shown)
         details = envelope_details.of_page(connection, rows, viewer)
         return [envelope_json.envelope(row, context.home, details) for row in rows]
 

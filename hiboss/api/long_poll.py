@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Annotated, NamedTuple, NotRequired
 
 from pydantic import Field
@@ -87,7 +86,7 @@ async def wait(context: Context, caller: Caller, params: Wait) -> WaitResult:
     owner = acting_for(context.store, caller, params.address)
     after = None if params.after is None else Position.parse(params.after, context.store.epoch)
     if after is not None and after.of == Box.INBOX.word:  # a list of the inbox ended there
-        after = replace(after, of=UNREAD)
+        after = after._replace(of=UNREAD)
     if after is not None:
         after.check(UNREAD, "a")
     found = await _wait(context, caller, owner, after, deadline(params.timeout))

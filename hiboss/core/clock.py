@@ -9,6 +9,7 @@ import os
 import re
 import time
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from .errors import BadDuration, BadTime, BadTimeOfDay, BadTimezone, TooFar
@@ -78,7 +79,15 @@ def from_ms(ms: int, zone: tzinfo = UTC) -> datetime:
 
 def iso(ms: int) -> str:
     """Return 2026-01-28T12:08:45.120Z: the form of times at every API and in every export."""
-    return from_ms(ms).isoformat(timespec="milliseconds")[:-6] + "Z"
+    minute, rest = divmod(ms, 60_000)
+    seconds = f"{rest:05}"  # and milliseconds
+    return f"{_minute(minute)}{seconds[:2]}.{seconds[2:]}Z"
+
+
+@lru_cache(maxsize=1_024)
+def _minute(number: int) -> str:
+    """Return 2026-01-28T12:08: for a minute since 1970. The calendar is most of the cost of `iso`."""
+    return from_ms(number * 60_000).isoformat(timespec="minutes")[:-6] + ":"
 
 
 def iso_or_none(ms: int | None) -> str | None:

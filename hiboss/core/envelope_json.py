@@ -16,14 +16,13 @@ from .envelope import Box, Kind, Priority, Status, Waits
 from .paths import Home
 from .shortening import shorten
 
-EnvelopeRow = Mapping[str, Any]  # a row of the store, by column
-
 # Plain lists instead of enum lookups: this runs for every row of every page.
 _STATUS = [word.word for word in Status]
 _PRIORITY = ["normal" if word is Priority.NOTICE else word.word for word in Priority]
 _BOX = [word.word for word in Box]
 _KIND = [word.word for word in Kind]
 _WAITS = [word.word for word in Waits]
+_PENDING, _LEASE = int(Status.PENDING), int(Waits.LEASE)
 
 
 class AttachmentJson(TypedDict):
@@ -218,78 +217,147 @@ class Beside(NamedTuple):
     read_by: Mapping[int, list[ReadingJson]] = MappingProxyType({})  # by the id of the envelope
 
 
+class ShownEnvelope(NamedTuple):
+    """What of an envelope and its message is shown, in the order of `envelope_rows.SHOWN`.
+
+    Not a mapping: to find each of fifty columns by its name cost more than to read them.
+    """
+
+    id: int
+    message: int
+    conversation: int
+    seq: int | None
+    thread: int | None
+    reply_to: int | None
+    place_address: str | None  # the chat in which a person wrote it
+    sender_address: str
+    from_boss: int
+    from_name: str | None
+    channel: str | None
+    group_name: str | None
+    to_address: str
+    forwards: int | None
+    routed_from_address: str | None
+    subject: str | None
+    type: int
+    text: str
+    attachments: str | None
+    status: int
+    waits: int | None
+    priority: int
+    box: int
+    snoozed_until: int | None
+    interruptible: int
+    auto: int
+    context: int
+    deliver_at: int | None
+    arrived_at: int | None
+    created_at: int
+    edited_at: int | None
+    deleted_at: int | None
+    deleted_why: str | None
+    read_at: int | None
+    acked_at: int | None
+    ack_by: int | None
+    done_at: int | None
+    attempts: int
+    handovers: int
+    held_by: int | None
+    preempted_by: int | None
+    error_kind: str | None
+    error_text: str | None
+    error_at: int | None
+    run: int | None
+    trace: str | None
+    hops: int
+    metadata: str | None
+
+
 _NO_TAGS = Tags([], [])
 
 
-def envelope(row: EnvelopeRow, home: Home, beside: Beside) -> EnvelopeJson:
+def envelope(row: ShownEnvelope, home: Home, beside: Beside) -> EnvelopeJson:
     """Return a row of the store as JSON."""
-    waits, reply_to, run, quotes = row["waits"], row["reply_to"], row["run"], beside.quotes
-    tags = beside.tags.get(row["message"], _NO_TAGS)
-    if deleted := row["deleted_at"] is not None:
+    tags = beside.tags.get(row.message, _NO_TAGS)
+    if deleted := row.deleted_at is not None:
         row, tags = _without_content(row), _NO_TAGS
+    # One step for all columns; and no call for those that are nearly always empty.
+    (
+        number, message, conversation, seq, thread, reply_to, place, sender, from_boss, from_name, channel,
+        group, to, forwards, routed_from, subject, kind, text, files, status, waits, priority, box,
+        snoozed_until, interruptible, auto, context, deliver_at, _, created_at, edited_at, _, deleted_why,
+        read_at, acked_at, ack_by, done_at, attempts, handovers, held_by, preempted_by, error, _, _, run,
+        trace, hops, metadata,
+    ) = row  # fmt: skip
+    # The last handover is the current one, if this holds. If not, the next one is a redelivery.
+    handed_over = status != _PENDING or held_by is not None or waits == _LEASE
     return {
-        "id": f"e{row['id']}",
-        "message": f"m{row['message']}",
-        "conversation": f"c{row['conversation']}",
-        "seq": row["seq"],
-        "thread": f"t{row['thread'] or row['message']}",
+        "id": f"e{number}",
+        "message": f"m{message}",
+        "conversation": f"c{conversation}",
+        "seq": seq,
+        "thread": f"t{thread or message}",
         "reply_to": None if reply_to is None else f"m{reply_to}",
-        "quote": shorten(quotes[reply_to]) if reply_to in quotes else None,
-        "from": row["from_address"],
-        "sender": row["sender_address"],
-        "from_boss": bool(row["from_boss"]),
-        "from_name": row["from_name"],
-        "channel": json.loads(row["channel"]) if row["channel"] else None,
-        "group": row["group_name"],
-        "to": row["to_address"],
-        "forwards": None if row["forwards"] is None else f"e{row['forwards']}",
-        "routed_from": row["routed_from_address"],
-        "subject": row["subject"],
-        "type": _KIND[row["type"]],
-        "text": row["text"],
-        "attachments": attachments(row["attachments"], home) if row["attachments"] else [],
-        "status": _STATUS[row["status"]],
+        "quote": None if reply_to is None else _quote(reply_to, beside.quotes),
+        "from": place or sender,
+        "sender": sender,
+        "from_boss": from_boss != 0,
+        "from_name": from_name,
+        "channel": json.loads(channel) if channel else None,
+        "group": group,
+        "to": to,
+        "forwards": None if forwards is None else f"e{forwards}",
+        "routed_from": routed_from,
+        "subject": subject,
+        "type": _KIND[kind],
+        "text": text,
+        "attachments": attachments(files, home) if files else [],
+        "status": _STATUS[status],
         "waits": None if waits is None else _WAITS[waits],
-        "priority": _PRIORITY[row["priority"]],
-        "box": _BOX[row["box"]],
-        "snoozed_until": iso_or_none(row["snoozed_until"]),
-        "interruptible": bool(row["interruptible"]),
-        "auto": bool(row["auto"]),
-        "context": bool(row["context"]) or row["routed_from"] == row["recipient"],
-        "deliver_at": iso_or_none(row["deliver_at"]),
-        "late_seconds": _late(row),
-        "created_at": iso(row["created_at"]),
-        "edited_at": iso_or_none(row["edited_at"]),
+        "priority": _PRIORITY[priority],
+        "box": _BOX[box],
+        "snoozed_until": None if snoozed_until is None else iso(snoozed_until),
+        "interruptible": interruptible != 0,
+        "auto": auto != 0,
+        "context": context != 0,
+        "deliver_at": None if deliver_at is None else iso(deliver_at),
+        "late_seconds": None if deliver_at is None else _late(row),
+        "created_at": iso(created_at),
+        "edited_at": None if edited_at is None else iso(edited_at),
         "deleted": deleted,
-        "deleted_why": row["deleted_why"],
-        "reactions": beside.reactions.get(row["message"], []),
+        "deleted_why": deleted_why,
+        "reactions": beside.reactions.get(message, []),
         "scopes": tags.scopes,
         "refs": tags.refs,
-        "read_at": iso_or_none(row["read_at"]),
-        "read_by": beside.read_by.get(row["id"], []),
-        "acked_at": iso_or_none(row["acked_at"]),
-        "ack_by": iso_or_none(row["ack_by"]),
-        "done_at": iso_or_none(row["done_at"]),
-        "attempts": row["attempts"],
-        "redelivered": row["handovers"] > (1 if _last_handover_counts(row) else 0),
-        "preempted_by": None if row["preempted_by"] is None else f"m{row['preempted_by']}",
-        "last_error": _error(row),
+        "read_at": None if read_at is None else iso(read_at),
+        "read_by": beside.read_by.get(number, []),
+        "acked_at": None if acked_at is None else iso(acked_at),
+        "ack_by": None if ack_by is None else iso(ack_by),
+        "done_at": None if done_at is None else iso(done_at),
+        "attempts": attempts,
+        "redelivered": handovers > handed_over,
+        "preempted_by": None if preempted_by is None else f"m{preempted_by}",
+        "last_error": None if error is None else _error(row),
         "run": None if run is None else f"r{run}",
-        "trace": row["trace"] or f"m{row['message']}",
-        "hops": row["hops"],
-        "metadata": json.loads(row["metadata"]) if row["metadata"] else {},
+        "trace": trace or f"m{message}",
+        "hops": hops,
+        "metadata": json.loads(metadata) if metadata else {},
     }
 
 
-def _without_content(row: EnvelopeRow) -> EnvelopeRow:
+def _quote(reply_to: int, quotes: Mapping[int, str]) -> str | None:
+    return shorten(quotes[reply_to]) if reply_to in quotes else None
+
+
+def _without_content(row: ShownEnvelope) -> ShownEnvelope:
     """Return the row of a deleted message without what its author said, and where it was said."""
-    channel = json.loads(row["channel"]) if row["channel"] else {}
+    channel = json.loads(row.channel) if row.channel else {}
     where = {key: channel[key] for key in ("chat", "author", "message") if key in channel}
-    gone = {"subject": None, "text": "", "attachments": None, "metadata": None}
-    return {**row, **gone, "channel": json.dumps(where) if where else None}
+    kept = json.dumps(where) if where else None
+    return row._replace(subject=None, text="", attachments=None, metadata=None, channel=kept)
 
 
-def said(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> dict[str, Any]:
+def said(row: Mapping[str, Any], home: Home, quotes: Mapping[int, str]) -> dict[str, Any]:
     """Return something that was said around a turn, with names as in the JSON of an envelope."""
     reply_to = row["reply_to"]
     return {
@@ -300,7 +368,7 @@ def said(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> dict[str, A
         "channel": json.loads(row["channel"]) if row["channel"] else None,
         "group": None,
         "reply_to": None if reply_to is None else f"m{reply_to}",
-        "quote": shorten(quotes[reply_to]) if reply_to in quotes else None,
+        "quote": _quote(reply_to, quotes),
         "text": row["text"],
         "cut": bool(row["cut"]),
         "attachments": attachments(row["attachments"], home) if row["attachments"] else [],
@@ -309,16 +377,11 @@ def said(row: EnvelopeRow, home: Home, quotes: Mapping[int, str]) -> dict[str, A
     }
 
 
-def _last_handover_counts(row: EnvelopeRow) -> bool:
-    """Tell whether the last handover is the current one. If not, the next one is a redelivery."""
-    return row["status"] != Status.PENDING or row["held_by"] is not None or row["waits"] == Waits.LEASE
-
-
-def _late(row: EnvelopeRow) -> int | None:
+def _late(row: ShownEnvelope) -> int | None:
     """Return how many seconds a deferred message arrived late; None for less than one."""
-    if row["deliver_at"] is None or row["arrived_at"] is None:
+    if row.deliver_at is None or row.arrived_at is None:
         return None
-    late = (row["arrived_at"] - row["deliver_at"]) // 1000
+    late = (row.arrived_at - row.deliver_at) // 1000
     return late if late >= 1 else None
 
 
@@ -341,7 +404,6 @@ def _attachment(one: Mapping[str, Any], home: Home) -> AttachmentJson:
     return found
 
 
-def _error(row: EnvelopeRow) -> ErrorJson | None:
-    if row["error_kind"] is None:
-        return None
-    return {"kind": row["error_kind"], "text": row["error_text"], "at": iso_or_none(row["error_at"])}
+def _error(row: ShownEnvelope) -> ErrorJson:
+    assert row.error_kind is not None
+    return {"kind": row.error_kind, "text": row.error_text, "at": iso_or_none(row.error_at)}

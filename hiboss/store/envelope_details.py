@@ -8,26 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..core import clock
-from ..core.envelope_json import Beside, ReadingJson, TagJson, Tags
+from ..core.envelope_json import Beside, ReadingJson, ShownEnvelope, TagJson, Tags
 from . import envelope_rows, reactions
 from .connection import Connection
-from .envelope_rows import EnvelopeRow
 
 READERS = 20  # of one envelope, at most
 LISTED_TAGS = 100  # of one message, at most: its sender may give fewer
 
 
-def of_page(connection: Connection, rows: Sequence[EnvelopeRow], viewer: int | None) -> Beside:
+def of_page(connection: Connection, rows: Sequence[ShownEnvelope], viewer: int | None) -> Beside:
     """Return what a page shows beside these envelopes; the viewer None is the boss."""
-    read_by = readers(connection, [row["id"] for row in rows])
+    read_by = readers(connection, [row.id for row in rows])
     return of_turn(connection, rows, viewer)._replace(read_by=read_by)
 
 
-def of_turn(connection: Connection, rows: Sequence[EnvelopeRow], viewer: int | None) -> Beside:
+def of_turn(connection: Connection, rows: Sequence[ShownEnvelope], viewer: int | None) -> Beside:
     """Return what a turn shows beside these envelopes: not who has read them."""
-    messages = [row["message"] for row in rows]
+    messages = [row.message for row in rows]
     return Beside(
-        quotes=envelope_rows.quotes(connection, rows, viewer),
+        quotes=envelope_rows.quotes(connection, [row.reply_to for row in rows], viewer),
         reactions=reactions.of_messages(connection, messages),
         tags=tags(connection, messages),
     )

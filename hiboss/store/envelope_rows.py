@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
+from ..core.envelope_json import ShownEnvelope
 from ..core.errors import NotFound
 from .connection import Connection, Row
 from .group_commit import Tx
 from .visibility import sees
 
-COLUMNS = """
-SELECT e.id, e.message, e.recipient, e.binding, e.status, e.priority, e.box, e.arrived, e.waits, e.wake_at,
-       e.held_by, e.handovers, e.attempts, e.error_kind, e.error_text, e.error_at, e.read_at, e.acked_at,
-       e.done_at, e.forwards, e.addressed, e.preempted_by, e.routed_from, e.snoozed_until, e.ack_by,
-       e.context OR m.context AS context,
-       m.conversation, m.seq, m.thread, m.reply_to, m.sender, m.from_boss, m.channel, m.subject, m.type,
-       m.text, m.attachments, m.interruptible, m.auto, m.deliver_at, m.run, m.trace, m.hops,
-       m.metadata, m.created_at, m.edited_at, m.deleted_at, m.deleted_why, m.arrived_at,
-       s.kind || ':' || s.name AS sender_address, r.kind || ':' || r.name AS to_address,
-       CASE WHEN m.place IS NULL THEN s.kind || ':' || s.name
-            ELSE (SELECT p.kind || ':' || p.name FROM address p WHERE p.id = m.place) END AS from_address,
-       coalesce(m.from_name, u.name, g.display) AS from_name,
+SHOWN = """
+SELECT e.id, e.message, m.conversation, m.seq, m.thread, m.reply_to,
+       CASE WHEN m.place IS NOT NULL THEN
+            (SELECT p.kind || ':' || p.name FROM address p WHERE p.id = m.place)
+       END AS place_address,
+       s.kind || ':' || s.name AS sender_address, m.from_boss,
+       coalesce(m.from_name, u.name, g.display) AS from_name, m.channel,
        CASE c.kind WHEN 'group' THEN c.name END AS group_name,
+       r.kind || ':' || r.name AS to_address, e.forwards,
        CASE WHEN e.routed_from <> e.recipient THEN
             (SELECT f.kind || ':' || f.name FROM address f WHERE f.id = e.routed_from)
-       END AS routed_from_address
+       END AS routed_from_address,
+       m.subject, m.type, m.text, m.attachments, e.status, e.waits, e.priority, e.box, e.snoozed_until,
+       m.interruptible, m.auto, e.context OR m.context OR e.routed_from IS e.recipient AS context,
+       m.deliver_at, m.arrived_at, m.created_at, m.edited_at, m.deleted_at, m.deleted_why,
+       e.read_at, e.acked_at, e.ack_by, e.done_at, e.attempts, e.handovers, e.held_by, e.preempted_by,
+       e.error_kind, e.error_text, e.error_at, m.run, m.trace, m.hops, m.metadata
 FROM envelope e
 JOIN message m ON m.id = e.message
 JOIN address s ON s.id = m.sender
@@ -34,20 +37,43 @@ JOIN conversation c ON c.id = m.conversation
 LEFT JOIN user u ON u.address = m.sender
 LEFT JOIN agent g ON g.address = m.sender
 """
+FACTS = """
+SELECT e.id, e.message, e.recipient, e.binding, e.status, e.arrived, e.waits, e.held_by, e.forwards,
+       e.addressed, m.sender, m.thread, m.deliver_at, m.deleted_at,
+       s.kind || ':' || s.name AS sender_address, r.kind || ':' || r.name AS to_address
+FROM envelope e
+JOIN message m ON m.id = e.message
+JOIN address s ON s.id = m.sender
+JOIN address r ON r.id = e.recipient
+"""
 QUOTED = 400  # characters to read of a message replied to; less is ever shown
 
 
-EnvelopeRow = dict[str, Any]  # not a Row, which searches its forty columns for each name
+EnvelopeRow = dict[str, Any]  # not a Row, which searches its columns for each name
+
+
+def shown(connection: Connection, ids: Sequence[int]) -> list[ShownEnvelope]:
+    """Return the envelopes with these ids as they are shown, in this order; unknown ids are left out."""
+    cursor = connection.cursor()
+    cursor.row_factory = _shown
+    by_id = {row.id: row for row in cursor.execute(_select(SHOWN, len(ids)), ids)}
+    return [by_id[number] for number in ids if number in by_id]
 
 
 def fetch(connection: Connection | Tx, ids: Sequence[int]) -> list[EnvelopeRow]:
-    """Return the envelopes with these ids, in this order; unknown ids are left out."""
-    marks = ",".join("?" * len(ids))
-    cursor = connection.execute(f"{COLUMNS} WHERE e.id IN ({marks})", ids)
-    names = [column[0] for column in cursor.description]
-    found = [dict(zip(names, row, strict=True)) for row in cursor]
-    by_id = {facts["id"]: facts for facts in found}
-    return [by_id[number] for number in ids if number in by_id]
+    """Return what rules ask of the envelopes with these ids, in this order; unknown ids are left out."""
+    found = {row["id"]: dict(row) for row in connection.execute(_select(FACTS, len(ids)), ids)}
+    return [found[number] for number in ids if number in found]
+
+
+def _shown(_: object, row: tuple[Any, ...]) -> ShownEnvelope:
+    return ShownEnvelope._make(row)
+
+
+@cache
+def _select(columns: str, number: int) -> str:
+    """Return the statement for so many ids: the same text each time, whose hash is known."""
+    return f"{columns} WHERE e.id IN ({','.join('?' * number)})"
 
 
 def visible(connection: Connection | Tx, number: int, viewer: int | None) -> EnvelopeRow:
@@ -119,9 +145,11 @@ def _sent(row: EnvelopeRow, viewer: int) -> bool:
     return bool(row["sender"] == viewer and (row["forwards"] is None or row["addressed"]))
 
 
-def quotes(connection: Connection | Tx, rows: Iterable[EnvelopeRow], viewer: int | None) -> dict[int, str]:
-    """Return the beginnings of the messages replied to, by id; only of those that the viewer may see."""
-    parents = {row["reply_to"] for row in rows} - {None}
+def quotes(
+    connection: Connection | Tx, replied_to: Iterable[int | None], viewer: int | None
+) -> dict[int, str]:
+    """Return the beginnings of messages replied to, by id; only of those that the viewer may see."""
+    parents = set(replied_to) - {None}
     if not parents:
         return {}
     found = connection.execute(

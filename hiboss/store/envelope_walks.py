@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..core.envelope import Status
@@ -14,15 +15,15 @@ UNREAD = "unread"  # the kind of list that waits and polls go on with
 _UNREAD = "e.read_at IS NULL AND e.context = 0"  # outside of an inbox, where no index has it
 
 
-def walk(connection: Connection, query: Query) -> list[tuple[int, Position]]:
-    """Return the ids of the first envelopes after the position of the query, at most its limit."""
+def walk(connection: Connection, query: Query, most: int) -> list[tuple[int, Position]]:
+    """Return the ids of the first envelopes after the position of the query, at most so many."""
     if query.every_box:
-        return _every_box(connection, query)
+        return _every_box(connection, query, most)
     if query.everywhere:
-        return _failed(connection, query)
+        return _failed(connection, query, most)
     if query.outbox or query.whole_thread:
-        return _accepted(connection, query)
-    return _box(connection, query)
+        return _accepted(connection, query, most)
+    return _box(connection, query, most)
 
 
 def kind(query: Query) -> str:
@@ -34,7 +35,7 @@ def kind(query: Query) -> str:
     return UNREAD if query.by_unread_index else query.box.word
 
 
-def _box(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+def _box(connection: Connection, query: Query, most: int) -> list[tuple[int, Position]]:
     """List a box. Deferred mail counts as newest: it comes first, or last with oldest first."""
     walks = ["d", "a"] if query.with_deferred and not query.unread else ["a"]
     if query.oldest_first:
@@ -47,46 +48,71 @@ def _box(connection: Connection, query: Query) -> list[tuple[int, Position]]:
         if after and after.walk != walk and after.walk in walks[walks.index(walk) :]:
             continue  # this walk was finished before the one of the cursor
         start = after.number if after and after.walk == walk else None
-        rows: list[Row] = []
-        # Unread mail of the inbox has its own index; elsewhere `unread` is a filter.
-        for status in [None] if query.by_unread_index else query.statuses:
-            rows += _walk_box(connection, query, walk, status, start)
-        rows.sort(key=lambda row: row["place"], reverse=not query.oldest_first)
-        found += [(row["id"], Position(walk=walk, number=row["place"], of=of)) for row in rows]
-        if len(found) >= query.limit:
+        rows = _walk_box(connection, query, walk, start, most - len(found))
+        found += [(number, Position(walk, place, of)) for number, place in rows]
+        if len(found) >= most:
             break
-    return found[: query.limit]
+    return found
 
 
 def _walk_box(
-    connection: Connection, query: Query, walk: str, status: Status | None, start: int | None
-) -> Sequence[Row]:
-    """Walk the index for one status, or the index of unread mail (status None)."""
-    place = "e.arrived" if walk == "a" else "e.id"
-    index = "envelope_box"
-    if status is None:  # what came back counts as new: a cursor passed its old place
-        place, index = "ifnull(e.due_again, e.arrived)", "envelope_unread"
-    source = _box_source(query, index)
-    where = Where(values=source.values)
-    where.add("e.recipient = ? AND e.box = ?", query.owner, int(query.box))
-    where.add("e.arrived IS NOT NULL" if walk == "a" else "e.arrived IS NULL")
-    if query.due:
-        where.add("e.waits IS NULL")
-    if status is None:
-        where.add("e.unread = 1")  # exactly as in the index, or SQLite could not use it
-        where.add(f"e.status IN ({','.join(str(int(s)) for s in query.statuses)})")
-    else:
-        where.add("e.status = ?", int(status))
-        if query.unread:
-            where.add(_UNREAD)
+    connection: Connection, query: Query, walk: str, start: int | None, most: int
+) -> list[tuple[int, int]]:
+    """Return the first envelopes of a walk, each with its place."""
+    # Unread mail of the inbox has its own index; elsewhere `unread` is a filter.
+    by_unread = query.by_unread_index
+    source = _box_source(query, "envelope_unread" if by_unread else "envelope_box")
+    where = Where(values=[*source.values, query.owner, int(query.box)])
     if start is not None:
-        where.add(f"{place} {'>' if query.oldest_first else '<'} ?", start)
+        where.values.append(start)
     _narrow(where, query, done=source.done)
-    order = "ASC" if query.oldest_first else "DESC"
-    return connection.execute(
-        f"SELECT e.id, {place} AS place FROM {source.tables} WHERE {where} ORDER BY {place} {order} LIMIT ?",
-        (*where.values, query.limit),
-    ).fetchall()
+    sort = _Sort(walk == "a", by_unread, start is not None, query.oldest_first)
+    statement = _box_statement(
+        source.tables, query.statuses, sort, query.due, query.unread and not by_unread, str(where)
+    )
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    arms = 1 if by_unread else len(query.statuses)
+    return cursor.execute(statement, (*where.values * arms, most)).fetchall()
+
+
+class _Sort(NamedTuple):
+    """How a walk of a box goes."""
+
+    arrived: bool  # what has arrived; else what is deferred
+    by_unread: bool  # in the index of unread mail
+    started: bool  # after a position
+    oldest_first: bool
+
+    @property
+    def place(self) -> str:
+        if self.by_unread:  # what came back counts as new: a cursor passed its old place
+            return "ifnull(e.due_again, e.arrived)"
+        return "e.arrived" if self.arrived else "e.id"
+
+
+@lru_cache(maxsize=256)
+def _box_statement(
+    tables: str, statuses: tuple[Status, ...], sort: _Sort, due: bool, unread: bool, narrowed: str
+) -> str:
+    """Return one statement for all statuses: SQLite merges their walks, and none goes beyond the page."""
+    where = Where()
+    where.add("e.recipient = ? AND e.box = ?")
+    where.add("e.arrived IS NOT NULL" if sort.arrived else "e.arrived IS NULL")
+    if sort.started:
+        where.add(f"{sort.place} {'>' if sort.oldest_first else '<'} ?")
+    if due:
+        where.add("e.waits IS NULL")
+    if unread:
+        where.add(_UNREAD)
+    among = [f"e.status = {int(status)}" for status in statuses]
+    if sort.by_unread:  # exactly as in the index, or SQLite could not use it
+        among = [f"e.unread = 1 AND e.status IN ({','.join(str(int(s)) for s in statuses)})"]
+    arms = (
+        f"SELECT e.id AS id, {sort.place} AS place FROM {tables} WHERE {one} AND {where} AND {narrowed}"
+        for one in among
+    )
+    return f"{' UNION ALL '.join(arms)} ORDER BY place {'ASC' if sort.oldest_first else 'DESC'} LIMIT ?"
 
 
 class _Source(NamedTuple):
@@ -121,7 +147,7 @@ _NOT_OF_A_MEMBER = """
 """
 
 
-def _accepted(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+def _accepted(connection: Connection, query: Query, most: int) -> list[tuple[int, Position]]:
     """List an outbox or a whole thread, in the order of acceptance."""
     where = Where()
     if query.outbox:
@@ -155,12 +181,12 @@ def _accepted(connection: Connection, query: Query) -> list[tuple[int, Position]
         CROSS JOIN envelope e INDEXED BY envelope_message ON e.message = m.id
         WHERE {where} ORDER BY m.id {order}, e.id {order} LIMIT ?
         """,
-        (*where.values, query.limit),
+        (*where.values, most),
     )
     return _accepted_places(rows, query)
 
 
-def _failed(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+def _failed(connection: Connection, query: Query, most: int) -> list[tuple[int, Position]]:
     """List what failed in all boxes: box by box, because there is no index of failures alone."""
     where = Where()
     if query.after:
@@ -176,12 +202,12 @@ def _failed(connection: Connection, query: Query) -> list[tuple[int, Position]]:
         JOIN message m ON m.id = e.message
         WHERE {where} ORDER BY e.id {"ASC" if query.oldest_first else "DESC"} LIMIT ?
         """,
-        (*where.values, query.limit),
+        (*where.values, most),
     )
     return _accepted_places(rows, query)
 
 
-def _every_box(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+def _every_box(connection: Connection, query: Query, most: int) -> list[tuple[int, Position]]:
     """List all envelopes, also those that have not arrived and forwards."""
     where = Where()
     sign, order = (">", "ASC") if query.oldest_first else ("<", "DESC")
@@ -200,7 +226,7 @@ def _every_box(connection: Connection, query: Query) -> list[tuple[int, Position
         SELECT e.id, e.message FROM envelope e JOIN message m ON m.id = e.message
         WHERE {where} ORDER BY e.id {order} LIMIT ?
         """,
-        (*where.values, query.limit),
+        (*where.values, most),
     )
     return _accepted_places(rows, query)
 

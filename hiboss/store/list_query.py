@@ -40,8 +40,7 @@ _TWO_NUMBERS = ("o", "m", "u")
 _WALKS = ("a", "d", "s", *_TWO_NUMBERS)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """The position where a page ended.
 
     `walk`: 'a' in the order of arrival, 'd' deferred, 'o' outbox, 's' conversation, 'm' ids of messages,
@@ -50,8 +49,8 @@ class Position:
 
     walk: str
     number: int
-    second: int = 0
     of: str
+    second: int = 0
 
     def text(self, epoch: str) -> str:
         """Return the position as a cursor."""
@@ -76,7 +75,7 @@ class Position:
             raise BadCursor(value=text[:60])
         if head != epoch:
             raise Gap()
-        return cls(walk=walk, number=int(number), second=int(second or 0), of=of)
+        return cls(walk, int(number), of, int(second or 0))
 
 
 class Tag(NamedTuple):

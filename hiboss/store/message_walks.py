@@ -68,8 +68,9 @@ class _Walk(NamedTuple):
         return f"message.{self.name}"
 
 
-def walk(connection: Connection, query: Query) -> list[tuple[int, Position]]:
-    """Return the ids of the first messages after the position of the query, at most its limit."""
+def walk(connection: Connection, query: Query, most: int) -> list[tuple[int, Position]]:
+    """Return the ids of the first messages after the position of the query, at most so many."""
+    query = replace(query, limit=most)
     chosen = _choose(connection, query)
     if query.after:
         query.after.check(chosen.of, chosen.letter)
@@ -242,7 +243,7 @@ def _by_ids(connection: Connection, query: Query, chosen: _Walk) -> list[tuple[i
     found: list[tuple[int, Position]] = []
     if after is not None and query.oldest_first and query.viewer is not None:
         late = _arrived_late(connection, query, after)
-        found = [(message, replace(after, second=arrived)) for message, arrived in late]
+        found = [(message, after._replace(second=arrived)) for message, arrived in late]
     left = query.limit - len(found)
     if left > 0:
         start = None if after is None else after.number
@@ -274,12 +275,12 @@ def _arrived_late(connection: Connection, query: Query, after: Position) -> list
 # --- by the last change ----------------------------------------------------------------
 
 
-def walk_by_change(connection: Connection, query: Query) -> list[tuple[int, Position]]:
+def walk_by_change(connection: Connection, query: Query, most: int) -> list[tuple[int, Position]]:
     """Return messages in the order of their last changes; raise TooBroad if there are too many to sort."""
     of = "message.changes"
     if query.after:
         query.after.check(of, "u")
-    found = walk(connection, replace(query, after=None, limit=SORTED_AT_ONCE + 1))
+    found = walk(connection, replace(query, after=None), SORTED_AT_ONCE + 1)
     if len(found) > SORTED_AT_ONCE:
         raise TooBroad(
             what=f"sort_by updated_at over more than {SORTED_AT_ONCE:,} messages",
@@ -300,7 +301,4 @@ def walk_by_change(connection: Connection, query: Query) -> list[tuple[int, Posi
             else (lambda one: one < (after.number, after.second))
         )
         places = [one for one in places if passed(one)]
-    return [
-        (message, Position(walk="u", number=at, second=message, of=of))
-        for at, message in places[: query.limit]
-    ]
+    return [(message, Position(walk="u", number=at, second=message, of=of)) for at, message in places[:most]]

@@ -21,7 +21,7 @@ __all__ = ["Page", "Position", "Query", "Total", "Walk", "count", "fitting", "pa
 
 MEASURED_AT_ONCE = 10  # envelopes; large texts after the end of a page need not be read
 LARGEST_IN_JSON = 6  # bytes that one byte of a text can have in an answer, as \u0001
-Walk = Callable[[Connection, Query], list[tuple[int, Position]]]
+Walk = Callable[[Connection, Query, int], list[tuple[int, Position]]]
 
 
 class Total(NamedTuple):
@@ -37,8 +37,8 @@ class Total(NamedTuple):
 
 def page(connection: Connection, query: Query, walk: Walk = envelope_walks.walk) -> Page:
     """Return the ids of one page and where it ended; `next` is None on the last page."""
-    wanted = replace(query, limit=query.limit + 1)  # one more tells whether there is a next page
-    return Page(walk(connection, wanted), more=False).first(query.limit)
+    found = walk(connection, query, query.limit + 1)  # one more tells whether there is a next page
+    return Page(found, more=False).first(query.limit)
 
 
 def count(connection: Connection, query: Query, exact_to: int) -> Total:

@@ -235,10 +235,6 @@ def test_the_number_due_is_exact_up_to_its_limit(box: Box) -> None:
     assert [due_envelopes.count(box.connection, box.nex, limit) for limit in (4, 5, 6)] == ["4+", 5, 5]
 
 
-def replied_to(*numbers: int) -> list[dict[str, Any]]:
-    return [{"reply_to": number} for number in numbers]
-
-
 HOT: dict[str, Hot] = {
     "the first": lambda c, n: due_envelopes.due(c, NEX_ID, NOW, 1),
     "the first ten": lambda c, n: due_envelopes.due(c, NEX_ID, NOW, 10),
@@ -246,10 +242,10 @@ HOT: dict[str, Hot] = {
     "of one conversation": lambda c, n: due_envelopes.due(c, NEX_ID, NOW, 10, conversation=1),
     "of a conversation with one letter": lambda c, n: due_envelopes.due(c, NEX_ID, NOW, 10, conversation=2),
     "how many": lambda c, n: due_envelopes.count(c, NEX_ID, 1_000),
-    "a quote": lambda c, n: envelope_rows.quotes(c, replied_to(n // 2), NEX_ID),
-    "ten quotes": lambda c, n: envelope_rows.quotes(c, replied_to(*range(n // 2, n // 2 + 10)), NEX_ID),
-    "a quote for a stranger": lambda c, n: envelope_rows.quotes(c, replied_to(n // 2), BOSS_ID),
-    "a quote for the boss": lambda c, n: envelope_rows.quotes(c, replied_to(n // 2), None),
+    "a quote": lambda c, n: envelope_rows.quotes(c, [n // 2], NEX_ID),
+    "ten quotes": lambda c, n: envelope_rows.quotes(c, range(n // 2, n // 2 + 10), NEX_ID),
+    "a quote for a stranger": lambda c, n: envelope_rows.quotes(c, [n // 2], BOSS_ID),
+    "a quote for the boss": lambda c, n: envelope_rows.quotes(c, [n // 2], None),
 }
 
 

@@ -47,7 +47,7 @@ def traced(connection: Connection, size: int) -> None:
 
 
 def paged(connection: Connection, size: int) -> None:
-    rows = envelope_rows.fetch(connection, middle(size))
+    rows = envelope_rows.shown(connection, middle(size))
     found = envelope_details.of_page(connection, rows, NEX_ID)
     assert len(found.tags) == len(found.read_by) == 10
 
