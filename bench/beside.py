@@ -21,7 +21,7 @@ from .homes import AGENT, say
 from .life import REST_SECONDS
 from .load import ROOT, Load, Outcome, generate
 from .redis_server import RedisServer
-from .sends import DEEP, MANY, ONE, WARM_SECONDS, WAYS, Way
+from .sends import DEEP, MANY, ONE, PAIRS, WARM_SECONDS, WAYS, Way
 from .trees import Tree
 
 REDIS = "redis"
@@ -86,13 +86,14 @@ def measure(directory: Path, others: Sequence[str], rounds: int, seconds: float)
 
 def _sends(bare: Bare, servers: dict[str, Server], rounds: int, seconds: float) -> list[Figure]:
     taken = {way.key: Sent(bare=[], others={name: [] for name in servers}) for way in WAYS}
-    for number in range(rounds):
-        say(f"sends beside others, round {number + 1} of {rounds}")
+    for number in range(rounds * PAIRS):
+        if number % PAIRS == 0:
+            say(f"sends beside others, round {number // PAIRS + 1} of {rounds}")
+        names = list(servers)[:: 1 if number % 2 else -1]
         for way in WAYS:
-            names = list(servers)[:: 1 if number % 2 else -1]
-            taken[way.key].bare.append(bare.run(way.group, seconds, WARM_SECONDS))
+            taken[way.key].bare.append(bare.run(way.group, seconds / PAIRS, WARM_SECONDS))
             for name in names:
-                taken[way.key].others[name].append(servers[name].send(way, seconds))
+                taken[way.key].others[name].append(servers[name].send(way, seconds / PAIRS))
     rates = [_rate(way, taken[way.key]) for way in WAYS]
     return [*rates, *(_cpu(way, taken[way.key]) for way in WAYS)]
 

@@ -18,13 +18,13 @@ from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon
 
+from . import programs
 from .figures import AT_MOST, Figure, Ratio
 from .homes import AGENT, new_home, say
 from .load import ROOT
 from .web import ON, _url
 
 TOOL, OPERATION = "chat_read_since", "chat.read"
-WARM_RUNS = 3
 PROGRAM = os.fspath(Path(sys.executable).with_name("hiboss"))
 
 
@@ -45,39 +45,8 @@ def measure(directory: Path, calls: int, runs: int) -> list[Figure]:
 def _start(environment: dict[str, str], runs: int) -> Figure:
     """From the start of the process to its end, when its input ends at once; the worker runs already."""
     say(f"hiboss mcp and python -c pass, {runs} runs each")
-    took: list[float] = []
-    least: list[float] = []
-    for _ in range(WARM_RUNS + runs):
-        took.append(_run([PROGRAM, "mcp"], environment))
-        least.append(_run([sys.executable, "-c", "pass"], environment))
-    took, least = took[WARM_RUNS:], least[WARM_RUNS:]
-    ratio = Ratio(
-        key="to_python",
-        value=median(took) / median(least),
-        of=f"× python -c pass ({median(least):.0f} ms)",
-        sense=AT_MOST,
-        floor=3.0,
-    )
-    return Figure(
-        key="mcp_start",
-        work="hiboss mcp, start and end",
-        value=median(took),
-        unit="ms",
-        p50=median(took),
-        p99=max(took),
-        ratios=(ratio,),
-    )
-
-
-def _run(command: list[str], environment: dict[str, str]) -> float:
-    begin = perf_counter()
-    done = subprocess.run(
-        command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False
-    )
-    took = (perf_counter() - begin) * 1000
-    if done.returncode or done.stdout or done.stderr:
-        raise RuntimeError(f"{' '.join(command)} said {done.stdout + done.stderr!r}")
-    return took
+    mcp = programs.Program(command=[PROGRAM, "mcp"], environment=environment, is_right=programs.is_silent)
+    return programs.measure("mcp_start", "hiboss mcp, start and end", mcp, runs, floor=3.0)
 
 
 def _calls(daemon: RunningDaemon, token: str, environment: dict[str, str], calls: int) -> list[Figure]:

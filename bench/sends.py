@@ -38,7 +38,8 @@ ONE = Way(key="sends_1", connections=1, in_flight=1, goal="2,500/s", floor=0.5, 
 MANY = Way(key="sends_32", connections=32, in_flight=1, goal="10,000/s", floor=0.33, aim=0.42)
 DEEP = Way(key="sends_256", connections=32, in_flight=8, goal="18,000/s", floor=0.33, aim=0.4)
 WAYS = (ONE, MANY, DEEP)
-WARM_SECONDS = 0.2
+WARM_SECONDS = 0.1
+PAIRS = 3  # in a round, each of a third of its seconds: others disturb both sides of a short pair alike
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +59,8 @@ def measure(directory: Path, rounds: int, seconds: float) -> list[Figure]:
         daemon.start()
         for number in range(rounds):
             say(f"sends, round {number + 1} of {rounds}")
-            for way in WAYS:
-                slices[way.key].append(_slice(daemon, bare, way, seconds))
+            for way in (*WAYS,) * PAIRS:
+                slices[way.key].append(_slice(daemon, bare, way, seconds / PAIRS))
         memory = psutil.Process(daemon.pid).memory_info().rss / 1e6
         total = sum(one.sent.answered for taken in slices.values() for one in taken)
         say("checking that what was written is right")
