@@ -75,6 +75,8 @@ def _verdict(spike: Spike, answered: dict[str, str], times: int, replayed: int) 
     found = {text: number for number, text in stored}
     lost = [text for text, number in answered.items() if found.get(text) != number]
     spike.check()
+    if not answered:
+        raise AssertionError("it was killed before it had answered anything")
     if lost or doubled:
         raise AssertionError(f"lost or changed: {lost[:5]} ({len(lost)}); doubled: {doubled[:5]}")
     more = len(found) - len(answered)
