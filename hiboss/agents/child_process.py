@@ -9,12 +9,11 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
-from . import process_control, process_exit, survivors
+from . import process_control, process_exit, recent_processes, survivors
 
-POLL_SECONDS = 0.02
-REAP_SECONDS = 0.001
 READ_BYTES = 1 << 16
 STDERR_BYTES = 4_000  # the end of standard error that is kept
 UNREAD_BYTES = 4 * 1024 * 1024  # of input that it has not read: more is not given
@@ -41,7 +40,9 @@ class Process:
         self._bytes_left = output_bytes
         self._too_much_output = False
         self._child: asyncio.subprocess.Process | None = None
-        self._since = 0
+        self._exited = asyncio.Event()
+        self._since = 0  # in clock ticks
+        self._began_at = 0.0
         self._stderr = bytearray()
 
     async def start(self) -> int:
@@ -71,8 +72,12 @@ class Process:
             raise
 
     async def _start(self) -> asyncio.subprocess.Process:
-        child = await _Marked(
-            asyncio.create_subprocess_exec(
+        process_exit.let_asyncio_use_pidfds()
+        loop = asyncio.get_running_loop()
+        self._began_at = monotonic()
+        transport, protocol = await _Marked(
+            loop.subprocess_exec(
+                lambda: _Protocol(self._exited),
                 *self._arguments,
                 cwd=self._cwd,
                 env=self._env,
@@ -83,6 +88,7 @@ class Process:
             ),
             self._env.get(process_control.MARK),
         )
+        child = asyncio.subprocess.Process(transport, protocol, loop)
         self._since = int(process_control.started_at(child.pid) or 0)
         return child
 
@@ -103,7 +109,7 @@ class Process:
             asyncio.create_task(self._read_stderr(child.stderr, on_output)),
         ]
         try:
-            await _exited(child, reading)
+            await self._until_exited(reading)
         finally:
             # Also the processes it left: a pipe stays open as long as one of them has it.
             await _shielded(self.end())
@@ -123,15 +129,16 @@ class Process:
         mark = self._env.get(process_control.MARK)
         marks = frozenset({mark} if mark else ())
         run = process_control.RunProcesses(frozenset({child.pid}), marks, self._since)
+        seconds = monotonic() - self._began_at
+        if self._exited.is_set() and recent_processes.is_none_left(run, child.pid, seconds):
+            return True
         gone = await process_control.end(run, leader_gone=lambda: child.returncode is not None)
         if mark and not gone:
             survivors.note(mark)
-        # It has ended; another thread reaps it, and tells the event loop.
-        tries = int(process_control.STEP_SECONDS / POLL_SECONDS)
-        for _ in range(tries if gone else 0):
-            if child.returncode is not None:
-                break
-            await asyncio.sleep(POLL_SECONDS)
+        if gone and not self._exited.is_set():  # it has ended, and the event loop is about to be told
+            await asyncio.wait(
+                [asyncio.create_task(self._exited.wait())], timeout=process_control.STEP_SECONDS
+            )
         return gone
 
     def write(self, line: bytes) -> bool:
@@ -147,6 +154,18 @@ class Process:
     def close_input(self) -> None:
         if self._child is not None and self._child.stdin is not None:
             self._child.stdin.close()
+
+    async def _until_exited(self, reading: asyncio.Task[None]) -> None:
+        """Wait until it has ended, or reading it failed. child.wait() would also wait for the pipes.
+
+        Other processes may keep those open.
+        """
+        exited = asyncio.create_task(self._exited.wait())
+        reading.add_done_callback(lambda task: exited.cancel() if _error(task) is not None else None)
+        try:
+            await asyncio.wait([exited])
+        finally:
+            exited.cancel()
 
     async def _feed(self, stdin: asyncio.StreamWriter, given: bytes, keep_open: bool) -> None:
         try:
@@ -174,17 +193,32 @@ class Process:
             self._stderr = (self._stderr + part)[-2 * STDERR_BYTES :]
 
 
+class _Protocol(asyncio.subprocess.SubprocessStreamProtocol):
+    """Tells of the end of a program at once, whoever has its pipes."""
+
+    def __init__(self, exited: asyncio.Event) -> None:
+        super().__init__(limit=READ_BYTES, loop=asyncio.get_running_loop())
+        self._exited = exited
+
+    def process_exited(self) -> None:
+        self._exited.set()
+        super().process_exited()
+
+
+_Started = tuple[asyncio.SubprocessTransport, _Protocol]
+
+
 class _Marked:
     """Starts a process with a mark. The mark is on while the first step runs, until the first wait.
 
     In that step asyncio forks. A mark that stayed on would also be given to what others start meanwhile.
     """
 
-    def __init__(self, starting: Coroutine[Any, Any, asyncio.subprocess.Process], mark: str | None) -> None:
+    def __init__(self, starting: Coroutine[Any, Any, _Started], mark: str | None) -> None:
         self._starting = starting
         self._mark = mark
 
-    def __await__(self) -> Generator[Any, Any, asyncio.subprocess.Process]:
+    def __await__(self) -> Generator[Any, Any, _Started]:
         try:
             with process_control.marking(self._mark):
                 waits_for = self._starting.send(None)
@@ -196,30 +230,8 @@ class _Marked:
                 else:
                     waits_for = self._starting.send(received)
         except StopIteration as started:
-            child: asyncio.subprocess.Process = started.value
-            return child
-
-
-async def _exited(child: asyncio.subprocess.Process, reading: asyncio.Task[None]) -> None:
-    """Wait until a program has ended, or reading it failed.
-
-    Polled: child.wait() also waits for the pipes, which other processes may keep open. A pidfd tells of the
-    end at once; then only the thread is waited for that reaps it.
-    """
-    seen = asyncio.Event()
-    stop = process_exit.watch(child.pid, seen.set)
-    waiting = asyncio.create_task(seen.wait())
-    pause = POLL_SECONDS / 10
-    try:
-        while child.returncode is None and _error(reading) is None:
-            if seen.is_set():
-                await asyncio.sleep(REAP_SECONDS)
-                continue
-            await asyncio.wait([waiting], timeout=pause)
-            pause = min(pause * 1.5, POLL_SECONDS)
-    finally:
-        waiting.cancel()
-        stop()
+            result: _Started = started.value
+            return result
 
 
 async def _shielded(ending: Awaitable[object]) -> None:

@@ -16,6 +16,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from time import monotonic
 from typing import NamedTuple
 
@@ -88,13 +89,12 @@ def chase(run: RunProcesses, number: int) -> bool:
     and ends. Call it in a thread.
     """
     seen, until = {os.getpid()}, monotonic() + CHASE_SECONDS
-    limits = {_limit(mark) for mark in run.marks}
     while monotonic() < until:
         is_last = True
         for one in process_table.unseen(seen, run.since, with_marks=bool(run.marks)):
             if one is None:
                 is_last = False
-            elif one.session in run.sessions or one.marks & run.marks or one.limit in limits:
+            elif is_of(one, run):
                 signal_all([-one.group, one.pid] if _is_apart(one) else [one.pid], number)
                 is_last = False
         if is_last:
@@ -174,6 +174,13 @@ def marked(marks: frozenset[str]) -> list[int]:
     return find(RunProcesses(marks=marks))
 
 
+def is_of(one: Process, run: RunProcesses) -> bool:
+    """Tell whether a process is one of a run."""
+    if one.session in run.sessions or one.marks & run.marks:
+        return True
+    return one.limit is not None and any(one.limit == _limit(mark) for mark in run.marks)
+
+
 def _chosen(table: Table, run: RunProcesses) -> Left:
     """Return those of a run."""
     found = {pid for session in run.sessions for pid in table.sessions.get(session, ())}
@@ -232,6 +239,7 @@ def _groups(run: RunProcesses) -> list[int]:
 # --- marking -----------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=256)
 def _limit(mark: str) -> int:
     """Return the mark as a number of 62 bits, which nobody would set as a limit."""
     return int.from_bytes(hashlib.sha256(mark.encode()).digest()[:8], "big") >> 3 | 1 << 61
@@ -248,9 +256,12 @@ def marking(mark: str | None) -> Iterator[None]:
             unmark()
 
 
-def mark_process(pid: int, mark: str) -> None:
-    """Mark a process that was started without `marking`; what it has already started is not marked."""
-    _set_limit(pid, _limit(mark))
+def mark_process(pid: int, mark: str) -> bool:
+    """Mark a process that was started without `marking`; what it has already started is not marked.
+
+    Return whether a look at all processes finds it by its mark now, also after this daemon was killed.
+    """
+    return _set_limit(pid, _limit(mark)) and process_table.is_there()
 
 
 def unmark() -> None:

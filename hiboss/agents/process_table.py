@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 PROC = "/proc"  # Linux only; elsewhere the processes that a crashed daemon left are not found
 MARK = "HIBOSS_RUN"  # in the environment of every process of a run; empty: it may stay after the run
+READ_BYTES = 1 << 16
 PASSES = 8  # at most, in one look, while processes end before they can be read: they may have started others
 
 
@@ -83,7 +84,7 @@ def unseen(seen: set[int], since: int = 0, *, with_marks: bool = True) -> Iterat
     for pid in sorted(set(processes()) - seen, reverse=True):
         seen.add(pid)
         try:
-            one = _process(pid, since, with_marks)
+            one = process(pid, since, with_marks=with_marks)
         except (FileNotFoundError, ProcessLookupError):
             yield None
             continue
@@ -91,7 +92,7 @@ def unseen(seen: set[int], since: int = 0, *, with_marks: bool = True) -> Iterat
             yield one
 
 
-def _process(pid: int, since: int, with_marks: bool) -> Process | None:
+def process(pid: int, since: int, *, with_marks: bool = True) -> Process | None:
     """Return a live process; None if it has ended and is not reaped yet. Raises if it is gone."""
     stat = _stat(_read(pid, "stat"))
     if stat is None:  # it is hidden from us, so it is no process of ours
@@ -217,9 +218,20 @@ def _stat(line: bytes) -> Stat | None:
 def _read(pid: int, name: str) -> bytes:
     """Return a file of a process; nothing if the process hides the file from us. Raises if it has ended."""
     try:
-        with open(f"{PROC}/{pid}/{name}", "rb") as file:
-            return file.read()
+        return read_file(f"{pid}/{name}")
     except (FileNotFoundError, ProcessLookupError):
         raise
     except OSError:
         return b""
+
+
+def read_file(name: str) -> bytes:
+    """Return a file of /proc. Not by open(), which asks four more things of each file than are needed."""
+    file = os.open(f"{PROC}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = b""
+        while part := os.read(file, READ_BYTES):
+            content += part
+        return content
+    finally:
+        os.close(file)
