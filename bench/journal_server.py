@@ -2,7 +2,8 @@
 
 `python -m bench.journal_server HOME SOCKET SIZE` takes `envelope.send` and `applied.wait` as JSON
 lines. The loop decides all that the answer says (ids, seq) from memory; one thread appends groups to the
-journal and calls fdatasync; another applies them to the database of a real home.
+journal and calls fdatasync; another applies them to the database of a real home. SIZE 0 is the same
+server without a journal: groups go to the database, and are answered after its COMMIT.
 docs/design/journal.md says what came of it.
 """
 
@@ -33,11 +34,12 @@ APPLY_AT_ONCE = 2_000
 class Tables:
     """The rows of a send, as hiboss writes them; the ids are known, so each table is one executemany."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, *, durable: bool = False) -> None:
         self.connection: Connection = connect(home, wait_seconds=DEFAULTS.lock_wait_seconds)
-        # The journal makes it durable, so a COMMIT need not: WAL and database are synced by a checkpoint.
-        self.connection.execute("PRAGMA synchronous = NORMAL")
-        self.connection.execute("PRAGMA wal_autocheckpoint = 0")
+        if not durable:
+            # The journal makes it durable, so a COMMIT need not: a checkpoint syncs WAL and database.
+            self.connection.execute("PRAGMA synchronous = NORMAL")
+            self.connection.execute("PRAGMA wal_autocheckpoint = 0")
         self.connection.execute("CREATE TABLE IF NOT EXISTS journal_applied (number INTEGER NOT NULL)")
         if self.applied is None:
             self.connection.execute("INSERT INTO journal_applied VALUES (0)")
@@ -95,7 +97,8 @@ class Server:
     """The state from which answers are made, and the two threads behind it."""
 
     def __init__(self, home: Home, size: int, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._tables = loop, Tables(home)
+        self._loop, self._without = loop, not size
+        self._tables = Tables(home, durable=self._without)
         self._journal = Journal(Path(home.path), size)
         self.replayed = self._tables.recover(self._journal)
         one = self._tables.connection.execute
@@ -166,9 +169,13 @@ class Server:
         while True:
             group = self._to_append.get()
             records = [record for record, _, _ in group]
-            self._journal.append(records)
+            if self._without:
+                self._tables.apply(records)
+                self._loop.call_soon_threadsafe(self._applied, records[-1][0])
+            else:
+                self._journal.append(records)
+                self._to_apply.put(records)
             self._loop.call_soon_threadsafe(self._appended, group)
-            self._to_apply.put(records)
 
     def _apply(self) -> None:
         while True:

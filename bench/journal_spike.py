@@ -35,9 +35,7 @@ Act = Callable[[int], None]  # write a group of this size
 def halves(directory: Path) -> dict[str, Act]:
     """Plain loops: only the journal, and only the tables, each as durable as bare."""
     journal, spike = Journal(directory, SIZE), Spike(directory / "tables")
-    tables = Tables(spike.home)
-    tables.connection.execute("PRAGMA synchronous = FULL")
-    tables.connection.execute("PRAGMA wal_autocheckpoint = 8000")
+    tables = Tables(spike.home, durable=True)
     made, numbers = spike.records(1, 256), [1]
 
     def append(group: int) -> None:
@@ -64,18 +62,21 @@ class Sides:
 
     def __init__(self, directory: Path) -> None:
         self.bare, self.ours = Bare(directory / "bare"), Tree(ROOT, directory / "ours")
-        self.spike, self._halves = Spike(directory / "spike"), halves(directory)
+        self.spike, self.lean = Spike(directory / "spike"), Spike(directory / "lean", 0)
+        self._halves = halves(directory)
         self.unapplied: dict[str, list[float]] = {}
 
     def measure(self, way: Way, seconds: float) -> dict[str, Slice]:
         wrote = self.bare.run(way.group, seconds, WARM_SECONDS)
         sent, spent = self.ours.send(way, seconds)
         accepted, worked, until_applied = self.spike.send(way, seconds)
+        stored, stored_cpu, _ = self.lean.send(way, seconds)
         self.unapplied.setdefault(way.key, []).append(until_applied)
         return {
             "bare": (wrote.rate, wrote.cpu, 0.0, 0.0),
             "hiboss": (sent.rate, spent, sent.p50, sent.p99),
-            "journal spike": (accepted.rate, worked, accepted.p50, accepted.p99),
+            "the spike": (accepted.rate, worked, accepted.p50, accepted.p99),
+            "the spike without a journal": (stored.rate, stored_cpu, stored.p50, stored.p99),
             **{name: timed(act, way.group, seconds) for name, act in self._halves.items()},
         }
 
@@ -85,6 +86,7 @@ def sends(directory: Path, rounds: int, seconds: float) -> None:
     taken: dict[str, list[dict[str, Slice]]] = {way.key: [] for way in WAYS}
     sides.ours.start()
     sides.spike.start()
+    sides.lean.start()
     try:
         for number in range(rounds):
             say(f"sends, round {number + 1} of {rounds}")
@@ -97,8 +99,10 @@ def sends(directory: Path, rounds: int, seconds: float) -> None:
     finally:
         sides.ours.stop()
         sides.spike.kill()
+        sides.lean.kill()
         sides.bare.close()
     sides.spike.check()
+    sides.lean.check()
 
 
 def show(way: Way, rounds: list[dict[str, Slice]], unapplied: float) -> None:
