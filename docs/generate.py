@@ -1,5 +1,7 @@
 """Makes the reference pages, config.example.toml, and the tables of docs/providers.md and docs/metrics.md.
 
+Also what the quick way of the command line reads (hiboss/cli/quick/).
+
 python -m docs.generate          writes them (make docs)
 python -m docs.generate --check  writes nothing, says which differ, and ends with status 1 if any does
 """
@@ -11,7 +13,7 @@ from collections.abc import Callable
 from difflib import unified_diff
 from pathlib import Path
 
-from .makers import cli, contracts, errors, metrics, providers, rpc, settings, views
+from .makers import cli, contracts, errors, metrics, providers, quick_arguments, rpc, settings, views
 from .makers.markdown import COMMAND
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,6 +25,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/contracts.md": contracts.make,
     "docs/reference/views.md": views.make,
     "config.example.toml": settings.example,
+    quick_arguments.ARGUMENTS: quick_arguments.table,
+    quick_arguments.HELP: quick_arguments.root_help,
 }
 # Pages that people write, with parts that are made; what makes these gets the page.
 PARTLY: dict[str, Callable[[str], str]] = {

@@ -152,5 +152,5 @@ def _hiboss_directory(home: Home) -> str:
     os.makedirs(home.programs, mode=0o700, exist_ok=True)
     script = os.path.join(home.programs, "hiboss")
     with open(script, "w", opener=lambda path, flags: os.open(path, flags, 0o700)) as file:
-        file.write(f'#!/bin/sh\nexec "{sys.executable}" -m hiboss.cli.main "$@"\n')
+        file.write(f'#!/bin/sh\nexec "{sys.executable}" -m hiboss.cli.entry "$@"\n')
     return home.programs

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 from .. import __version__
 from ..core.errors import AgentNotNamed, BadText, BadToken, NotSetUp, UnreadableFile
 from ..core.paths import Home
 from . import client, output
 from .credentials import Unnamed, find_token
-from .daemon_process import holder
+
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def call(
@@ -92,7 +94,11 @@ def notice_other_version(home: Home) -> None:
             words = file.read(100).split()
     except OSError:
         return
-    if len(words) > 1 and words[1] != __version__ and holder(home) is not None:
+    if len(words) < 2 or words[1] == __version__:
+        return
+    from .daemon_process import holder
+
+    if holder(home) is not None:
         output.note(
             f"note: the running daemon is {words[1]}, this is {__version__}; run: hiboss daemon restart"
         )

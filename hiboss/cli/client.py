@@ -5,17 +5,20 @@ from __future__ import annotations
 import _socket  # `socket` wraps it in enums that take 4 ms to make
 import json
 import time
-from collections.abc import Callable
-from typing import Any
 
 from ..core.errors import DaemonUnreachable, HibossError, HungUp, TimedOut, exit_status
 from ..core.paths import Home
 
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Fact = dict[str, Any]  # the parameters of a notification: topic, number, boot, and what the topic has
+
 TIMEOUT = 30.0
 SLICE = 0.1  # seconds between two calls of `waiting`
 AWAY = ("stopping", "busy")  # errors of a daemon after which the same request can be sent again
-
-Fact = dict[str, Any]  # the parameters of a notification: topic, number, boot, and what the topic has
 
 
 class Answered(HibossError):

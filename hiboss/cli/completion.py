@@ -24,9 +24,9 @@ from typer.core import TyperGroup
 from ..core.paths import Home
 from . import client, output
 from .credentials import find_token
+from .plain_commands import COMPLETE
 from .text_layout import cut, flat
 
-VARIABLE = "_HIBOSS_COMPLETE"
 PROGRAM = "hiboss"
 SECONDS = 2.0  # a person waits for this
 NUMBER = 50
@@ -45,7 +45,7 @@ def suggest(cli: Any, instruction: str) -> int:
     if shell is None:
         return 1
     try:
-        if answer := shell(cli, {}, PROGRAM, VARIABLE).complete():
+        if answer := shell(cli, {}, PROGRAM, COMPLETE).complete():
             output.line(answer)
     except Exception:  # noqa: BLE001 - see its reason in tests/shape
         return 1

@@ -1,4 +1,6 @@
-"""Where the program begins. Hooks of a harness and MCP clients do not wait for the command line, which is large."""
+"""Where the program begins. What is called often does not wait for Typer, which is large: hooks of a harness, MCP
+clients, plain commands (quick/), and the help of the root.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,13 @@ gc.disable()  # a command lives for milliseconds; collecting during the imports 
 import os
 import sys
 
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 
 def main() -> None:
-    """Run the command line, answer a harness, or serve an MCP client."""
+    """Answer a harness, serve an MCP client, or run the command line: quickly where that can be done."""
     words = sys.argv[1:]
     if words[:1] == ["hook"] or words[:2] == ["watch", "--hook"]:
         from .hook.program import main as answer
@@ -23,9 +29,25 @@ def main() -> None:
         if (status := serve(words[1:])) is not None:
             _flush()
             os._exit(status)  # taking everything apart would take a tenth of its short life
+    else:
+        from .quick.program import main as run
+
+        if (status := run(words)) is not None:
+            _leave(status)
     from .main import main as command
 
     command()
+
+
+def _leave(status: int) -> NoReturn:
+    """End without taking everything apart; but let Python report what cannot be written."""
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        sys.exit(status)
+    os._exit(status)
 
 
 def _flush() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.errors import InvalidParams
+
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def key_values(given: list[str] | None) -> dict[str, Any]:

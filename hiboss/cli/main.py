@@ -17,9 +17,11 @@ from typer.main import get_command
 from typer.models import CommandInfo
 
 from .. import __version__
-from ..core.errors import HibossError
 from . import output
+from .ending import run_to_end
+from .plain_commands import COMPLETE, PlainCommands
 from .positional import HELP
+from .typer_commands import typer_commands
 
 NOUNS = {
     "up": "Set up this home if needed, and run the daemon here.",
@@ -62,8 +64,6 @@ NOUNS = {
     "daemon": "Start, stop and inspect the daemon.",
     "completion": "Complete commands, names and ids with the tab key.",
 }
-COMPLETE = "_HIBOSS_COMPLETE"  # set by the shell when it asks for completions
-INTERRUPTED = 130
 
 
 class Nouns(TyperGroup):
@@ -113,36 +113,19 @@ def main() -> None:
         from .completion import suggest
 
         sys.exit(suggest(get_command(app), os.environ[COMPLETE]))
-    sys.exit(_status())
+    sys.exit(run_to_end(lambda: _run(sys.argv[1:])))
 
 
-def _status() -> int:
-    """Run the command; report every kind of end in the format that was asked for."""
+def _run(words: list[str]) -> Any:
+    """Run a command by Typer, and report what only Typer raises."""
     try:
-        status: int = run(sys.argv[1:]) or 0
-        if sys.stdout:
-            sys.stdout.flush()  # here, where a closed pipe can still be caught
-        if status == INTERRUPTED:  # how Typer reports Ctrl-C
-            raise KeyboardInterrupt
-        return status
-    except HibossError as error:
-        return output.fail(error)
+        return run(words)
     except typer.TyperException as error:
         output.Mode.json = "--json" in sys.argv
         return output.misused(error)
     except typer.Abort:
         output.note("Aborted.")
         return output.ended("nothing was done: the question was not answered", 1)
-    except BrokenPipeError:
-        # The reader of our output is gone (`| head`): print nothing more, also not at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 1
-    except KeyboardInterrupt:
-        return output.ended("interrupted; the request may still be carried out", INTERRUPTED)
-    except Exception as error:
-        if not output.Mode.json:
-            raise  # a defect of ours: the traceback is all we know
-        return output.ended(f"hiboss failed, a defect of ours: {error!r}", 1)
 
 
 def run(words: list[str]) -> Any:
@@ -167,9 +150,15 @@ def _go(place: typer.Typer, words: list[str], depth: int) -> Any:
     return app(args=words, prog_name="hiboss", standalone_mode=False)
 
 
+def declared(noun: str) -> typer.Typer | PlainCommands:
+    """Return the commands of a noun as its module declares them."""
+    found: typer.Typer | PlainCommands = import_module(f"hiboss.cli.commands.{noun}").app
+    return found
+
+
 def _noun(name: str) -> typer.Typer:
-    noun: typer.Typer = import_module(f"hiboss.cli.commands.{name}").app
-    return noun
+    found = declared(name)
+    return typer_commands(found) if isinstance(found, PlainCommands) else found
 
 
 def _build(noun: typer.Typer, verb: CommandInfo) -> Any:

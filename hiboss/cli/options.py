@@ -36,11 +36,6 @@ def argument(metavar: str, help_: str) -> Any:
     return typer.Argument(metavar=metavar, help=help_, show_default=False)
 
 
-def unrepeated(ids: list[str]) -> list[str]:
-    """The ids in their order, each once."""
-    return list(dict.fromkeys(ids))
-
-
 def _switch_json(value: bool) -> bool:
     output.Mode.json = output.Mode.json or value
     return value

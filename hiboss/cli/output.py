@@ -11,12 +11,15 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable
-from typing import Any
 
 from ..core.errors import HibossError, WrongUsage
 from ..core.escaping import BREAKS, MARK, mark_lines, quote
 from .client import Answered
+
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 KEY, HEAD, NEW, WRONG = "36", "2", "1", "1;31"  # cyan, faint, bold, bold red
 BAR_DELAY = 1.0  # seconds until the progress bar is shown

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import HibossError
 from ..core.paths import Home
 from . import output
 from .call import call_as
-from .client import Fact, FactStream, is_away
+from .client import FactStream, is_away
 from .views import runs as views
+
+if TYPE_CHECKING:
+    from .client import Fact
 
 TOPICS = ("run.progress", "run.ended")
 FOLLOW = 60.0  # seconds without news after which the run is read again

@@ -18,3 +18,9 @@ def tag(text: str | None, option: str) -> dict[str, str] | None:
 def tags(given: list[str] | None, option: str) -> list[dict[str, str]]:
     """Return the scopes or refs of an option that may be repeated."""
     return [found for one in given or [] if (found := tag(one, option))]
+
+
+def filters(scope: str | None, ref: str | None, *, mentions: bool) -> dict[str, object]:
+    """Return the filters of a list as parameters; those that were not given are left out."""
+    found = {"scope": tag(scope, "--scope"), "ref": tag(ref, "--ref"), "mentions": mentions or None}
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Text from a file or standard input, paths, and the question before something that cannot be undone."""
+"""Text from a file or standard input, paths, ids, and the question before something that cannot be undone."""
 
 from __future__ import annotations
 
@@ -53,6 +53,11 @@ def attachments(paths: list[str] | None) -> list[str]:
     if paths and "" in paths:
         raise InvalidParams(detail="--attachment is empty; give the path of a file")
     return [absolute(path) for path in paths or []]
+
+
+def unrepeated(ids: list[str]) -> list[str]:
+    """The ids in their order, each once."""
+    return list(dict.fromkeys(ids))
 
 
 def confirm(yes: bool, what: str, question: str, help_: str) -> None:

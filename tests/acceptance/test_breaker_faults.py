@@ -22,7 +22,7 @@ from tests.support.shell_agents import left_behind, running
 IMPATIENT = """
 from hiboss.cli.commands import go
 go.ANSWER_SECONDS = 0.5
-from hiboss.cli.main import main
+from hiboss.cli.entry import main
 main()
 """
 

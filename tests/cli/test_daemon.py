@@ -106,7 +106,7 @@ def test_restart_changes_the_pid_and_starts_what_was_not_running(shell: Shell) -
 IMPATIENT = """
 from hiboss.cli.commands import daemon
 daemon.ANSWER_SECONDS, daemon.STOP_SECONDS = 0.5, {seconds}
-from hiboss.cli.main import main
+from hiboss.cli.entry import main
 main()
 """
 HANGS = """

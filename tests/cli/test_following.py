@@ -9,19 +9,22 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hiboss.cli.chat.conversation import ConversationClient
 from hiboss.cli.chat.edited_messages import EditedMessages
 from hiboss.cli.chat.other_mail import OtherMail
-from hiboss.cli.client import Answered, Fact, FactStream, is_away
+from hiboss.cli.client import Answered, FactStream, is_away
 from hiboss.core.errors import HibossError
 from tests.support.cli import HIBOSS, SECONDS, Office, open_office, wait_until
 from tests.support.parties import Party
 from tests.support.scripted_channels import SCRIPTED, Place
 from tests.support.talk import gated, said, talking
+
+if TYPE_CHECKING:
+    from hiboss.cli.client import Fact
 
 FEW_KEPT = {"HIBOSS_EVENTS_KEPT_FACTS": "50", **SCRIPTED}  # a gap comes soon
 Opens = Callable[..., ConversationClient]

@@ -296,7 +296,7 @@ def back_up(self):
     {step} = lambda *_: os._exit(9)
     return made
 settings_file.SettingsFile._back_up = back_up
-from hiboss.cli.main import main
+from hiboss.cli.entry import main
 sys.argv = [{HIBOSS!r}, "hooks", "install", "--client", "claude"]
 main()
 """

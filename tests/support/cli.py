@@ -40,7 +40,7 @@ FOR_DAEMONS = "PYTHONPATH"  # a command loads nothing from there
 IMPATIENT = """
 from hiboss.cli import client
 client.TIMEOUT = 0.2
-from hiboss.cli.main import main
+from hiboss.cli.entry import main
 main()
 """
 

@@ -156,7 +156,7 @@ def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
     if program == COMMAND:
         sys.argv = asked["words"]
         fork_daemons(lambda: str(asked["daemons"]))
-        run: Callable[[], int | None] = importlib.import_module("hiboss.cli.main").main
+        run: Callable[[], int | None] = importlib.import_module("hiboss.cli.entry").main
         return run()
     os.setsid()
     os.umask(asked["umask"])

@@ -89,5 +89,5 @@ def on_terminal(
 HASTY = [
     sys.executable,
     "-c",
-    "from hiboss.cli import output; output.BAR_DELAY = 0.0; from hiboss.cli.main import main; main()",
+    "from hiboss.cli import output; output.BAR_DELAY = 0.0; from hiboss.cli.entry import main; main()",
 ]

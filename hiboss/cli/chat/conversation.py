@@ -9,13 +9,16 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.address import BOSS
 from ...core.errors import BadText, HibossError, InvalidParams
 from ...core.paths import Home
 from .. import client
-from ..client import Answered, Fact, FactStream, is_away
+from ..client import Answered, FactStream, is_away
+
+if TYPE_CHECKING:
+    from ..client import Fact
 
 HISTORY = 10  # messages shown at the start
 THINKS = "it thinks"  # what is shown of it instead of a tool

@@ -9,10 +9,11 @@ import typer
 from ...core.errors import EXIT_REFUSED
 from .. import output
 from ..call import call, call_for_all, call_without_token
+from ..message_params import recipients
 from ..options import As, Json, Text, Texts, Token, argument, flag, noun
 from ..text_input import attachments, refuse_input_twice, text_or_input
 from ..views import schedules as views
-from .message_options import PRIORITY, From, Subject, TextOption, To, recipients
+from .message_options import PRIORITY, From, Subject, TextOption, To
 
 app = noun("Send messages by a schedule.")
 

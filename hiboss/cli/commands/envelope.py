@@ -2,88 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-import typer
-
 from ...core.errors import EXIT_TIMEOUT, InvalidParams
 from .. import output
 from ..call import call, timeout_for
 from ..key_values import key_values
-from ..options import (
-    Address,
-    After,
-    As,
-    CameAfter,
-    EnvelopeId,
-    EnvelopeIds,
-    Json,
-    Number,
-    Text,
-    Texts,
-    Timeout,
-    Token,
-    argument,
-    flag,
-    noun,
-    unrepeated,
-)
-from ..tag_values import tags
-from ..text_input import SEND_AS_FILE, attachments, read_file, refuse_input_twice, text_or_input
+from ..message_params import recipients
+from ..plain_commands import PlainCommands
+from ..tag_values import filters, tags
+from ..text_input import SEND_AS_FILE, attachments, read_file, refuse_input_twice, text_or_input, unrepeated
 from ..views import envelopes as views
-from ..views import messages as message_views
-from ..views import traces
 from ..views.times import moment
-from .filter_options import (
-    CreatedAfter,
-    CreatedBefore,
-    Mentions,
-    Ref,
-    Scope,
-    Snoozed,
-    Thread,
-    given,
-)
-from .message_options import (
-    PRIORITY,
-    AckBy,
-    Attachments,
-    DeliverAt,
-    From,
-    Key,
-    Subject,
-    TextOption,
-    To,
-    ToSender,
-    recipients,
-)
 
-app = noun("Send, list, read and finish envelopes.")
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Annotated, Any
 
-TYPE = Literal["text", "markdown", "json", "html"]
-PARSE_MODE = Literal["plain", "markdown", "html"]
-PARSE = "How channels read the text of this message; by default its --type says it."
-BOX = Literal["inbox", "outbox", "archived", "trash", "snoozed", "all"]
-BoxOption = Annotated[
-    BOX | None,
-    flag(
-        "--box",
-        None,
-        "Which box; by default inbox (with --thread: all of your mail). all: every envelope of everybody "
-        "(boss only).",
-    ),
-]
-STATUS = Literal["pending", "done", "failed", "cancelled"]
-ANSWERS = "The envelope or message to answer; without --to it goes to all others of the thread."
-IN_CONVERSATION = "Instead of --to: say it in this conversation, like c4, to all others who are in it."
-SCOPE = "What it is about, like module:auth. May be repeated."
-REF = "What it refers to, like issue:42. May be repeated."
-TRACE = "Your own name for the trace of this message, to find its runs: hiboss run list --trace ID."
-FROM_BOSS = "With --from: show the agent that the boss wrote it, as from-boss (boss only)."
-ClaimId = Annotated[Text, flag("--claim", "ID", "Only if your claim, like k7, still has them.")]
-Session = Annotated[Text, flag("--session", "NAME", "The name of your session, for the record.")]
-UpTo = Annotated[Text, flag("--up-to", "ID", "With --all: nothing that came after this envelope.")]
-OWN_DATA = "Your own data; a value that is JSON is stored as JSON. May be repeated."
+    from ..options import (
+        Address,
+        After,
+        As,
+        CameAfter,
+        EnvelopeId,
+        EnvelopeIds,
+        Json,
+        Number,
+        Text,
+        Texts,
+        Timeout,
+        Token,
+        argument,
+        flag,
+    )
+    from .envelope_options import (
+        ANSWERS,
+        FROM_BOSS,
+        IN_CONVERSATION,
+        OWN_DATA,
+        PARSE,
+        PARSE_MODE,
+        REF,
+        SCOPE,
+        STATUS,
+        TRACE,
+        TYPE,
+        BoxOption,
+        ClaimId,
+        Session,
+        UpTo,
+    )
+    from .filter_options import CreatedAfter, CreatedBefore, Mentions, Ref, Scope, Snoozed, Thread
+    from .message_options import (
+        PRIORITY,
+        AckBy,
+        Attachments,
+        DeliverAt,
+        From,
+        Key,
+        Subject,
+        TextOption,
+        To,
+        ToSender,
+    )
+
+app = PlainCommands("Send, list, read and finish envelopes.")
 
 
 @app.command()
@@ -203,7 +184,7 @@ def list_(
         "from": from_,
         "to": to,
         "thread": thread,
-        **given(scope, ref, mentions=mentions),
+        **filters(scope, ref, mentions=mentions),
         "snoozed": snoozed,
         "created_after": created_after,
         "created_before": created_before,
@@ -231,6 +212,8 @@ def chain(
 
     Nothing is marked as read. All answers, also those to others: hiboss thread show.
     """
+    from ..views import messages as message_views
+
     message_views.chain(call("thread.chain", {"id": id_}, token=token, profile=as_))
 
 
@@ -250,6 +233,8 @@ def _show_turn(params: dict[str, Any], token: str | None, as_: str | None) -> No
 @app.command()
 def get(id_: EnvelopeId, token: Token = None, as_: As = None, json_: Json = False) -> None:
     """Show one envelope in full, and how far it got. It is not marked as read."""
+    from ..views import traces
+
     result = call("envelope.get", {"id": id_}, token=token, profile=as_)
     if output.Mode.json:
         output.document(result)
@@ -373,7 +358,7 @@ def wait(
     token: Token = None,
     as_: As = None,
     json_: Json = False,
-) -> None:
+) -> int | None:
     """Show unread mail that is due, in full; without any, wait for it. Nothing is marked as read.
 
     The next wait shows the same mail again, unless you give --after. hiboss poll remembers what it
@@ -384,8 +369,7 @@ def wait(
     params = {"timeout": timeout, "after": after, "address": address}
     result = call("envelope.wait", params, token=token, profile=as_, timeout=timeout_for(timeout))
     views.envelopes(result)
-    if result["timed_out"]:
-        raise typer.Exit(EXIT_TIMEOUT)
+    return EXIT_TIMEOUT if result["timed_out"] else None
 
 
 @app.command()

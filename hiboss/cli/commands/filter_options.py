@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from ..options import Text, flag
-from ..tag_values import tag
 
 Mentions = Annotated[bool, flag("--mentions", None, "Only mail that mentions you, by name or by role.")]
 Scope = Annotated[Text, flag("--scope", "TYPE:VALUE", "Only mail about this, like module:auth.")]
@@ -19,9 +18,3 @@ CreatedAfter = Annotated[
     Text, flag("--created-after", "TIME", "Only mail written after this time: -1D, or an ISO time.")
 ]
 CreatedBefore = Annotated[Text, flag("--created-before", "TIME", "Only mail written before this time.")]
-
-
-def given(scope: str | None, ref: str | None, *, mentions: bool) -> dict[str, object]:
-    """Return these filters as parameters; those that were not given are left out."""
-    found = {"scope": tag(scope, "--scope"), "ref": tag(ref, "--ref"), "mentions": mentions or None}
-    return {name: value for name, value in found.items() if value is not None}

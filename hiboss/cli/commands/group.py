@@ -23,9 +23,8 @@ from ..options import (
     argument,
     flag,
     noun,
-    unrepeated,
 )
-from ..text_input import confirm
+from ..text_input import confirm, unrepeated
 from ..views import conversations as views
 
 app = noun("Create groups, and manage who is in them.")

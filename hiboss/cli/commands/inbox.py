@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
 from ...core.paths import Home
 from .. import output
 from ..call import call_as
 from ..credentials import find_token
-from ..options import After, As, Json, Number, Text, Token, flag, single_command
+from ..plain_commands import PlainCommands
+from ..tag_values import filters
 from ..views import envelopes as views
-from .filter_options import Mentions, Ref, Scope, Snoozed, Thread, given
 
-app = single_command()
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Annotated, Any
+
+    from ..options import After, As, Json, Number, Text, Token, flag
+    from .filter_options import Mentions, Ref, Scope, Snoozed, Thread
+
+app = PlainCommands()
 
 
 @app.command()
@@ -42,7 +47,7 @@ def inbox(
         "unread": unread,
         "arrived": True,
         "from": from_,
-        **given(scope, ref, mentions=mentions),
+        **filters(scope, ref, mentions=mentions),
         **({"thread": thread, "box": "inbox"} if thread and not snoozed else {"thread": thread}),
         "snoozed": snoozed,
         "page_size": number,

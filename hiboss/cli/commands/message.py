@@ -22,9 +22,9 @@ from ..options import (
     argument,
     flag,
     noun,
-    unrepeated,
 )
-from ..text_input import SEND_AS_FILE, refuse_input_twice, text_or_input
+from ..tag_values import filters
+from ..text_input import SEND_AS_FILE, refuse_input_twice, text_or_input, unrepeated
 from ..views import messages as views
 from .filter_options import (
     CreatedAfter,
@@ -34,7 +34,6 @@ from .filter_options import (
     Scope,
     Snoozed,
     Thread,
-    given,
 )
 from .message_options import MessageText
 
@@ -95,7 +94,7 @@ def list_(
     Example: hiboss message list --scope module:auth --unread
     """
     params = {
-        **given(scope, ref, mentions=mentions),
+        **filters(scope, ref, mentions=mentions),
         "box": box,
         "thread_id": thread,
         "conversation_id": conversation,

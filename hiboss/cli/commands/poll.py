@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any, Literal
-
-import typer
 
 from ...core.errors import EXIT_REFUSED, EXIT_USAGE, HibossError, InvalidParams
 from .. import output
 from ..call import call, timeout_for
-from ..options import As, Json, Text, Token, flag, single_command
+from ..plain_commands import PlainCommands
 from ..views import envelopes as views
 
-app = single_command()
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Annotated, Any, Literal
+
+    from ..options import As, Json, Text, Token, flag
+
+app = PlainCommands()
 SESSION_VARIABLE = "HIBOSS_SESSION"
 SESSION = (
     "A name for one of several sessions of yours; each is shown every envelope. "
@@ -36,7 +39,7 @@ def poll(
     token: Token = None,
     as_: As = None,
     json_: Json = False,
-) -> None:
+) -> int | None:
     """Get the mail that this session has not been shown yet, and report that you are there.
 
     Each envelope is shown once per session. It stays in your inbox until you read or
@@ -52,13 +55,14 @@ def poll(
             raise
         # For a harness, 2 means "continue, the reason is on standard error": an error must not wake.
         status = output.fail(error)
-        raise typer.Exit(EXIT_REFUSED if status == EXIT_USAGE else status) from None
+        return EXIT_REFUSED if status == EXIT_USAGE else status
     if format_ == "hook":
         _hook(result, always_block)
     elif format_ == "json":
         output.document(result)
     else:
         views.envelopes(result)
+    return None
 
 
 def _hook(result: dict[str, Any], always_block: bool) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from ...core.errors import OtherBox
 from ..call import call
 from ..client import Answered
-from ..options import As, EnvelopeIds, Json, Token, single_command, unrepeated
+from ..plain_commands import PlainCommands
+from ..text_input import unrepeated
 from ..views import envelopes as views
 
-app = single_command()
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from ..options import As, EnvelopeIds, Json, Token
+
+app = PlainCommands()
 
 
 @app.command()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from ...core.errors import NotFound
 from ...core.paths import Home
 from ..call import call_as
 from ..client import Answered
 from ..credentials import find_token
-from ..options import As, Json, Token, argument, single_command
+from ..message_params import message_params
+from ..plain_commands import PlainCommands
 from ..views import envelopes as views
-from .message_options import AckBy, Attachments, DeliverAt, Key, MessageText, ToSender, message_params
 
-app = single_command()
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Annotated
+
+    from ..options import As, Json, Token, argument
+    from .message_options import AckBy, Attachments, DeliverAt, Key, MessageText, ToSender
+
+app = PlainCommands()
 
 
 @app.command()

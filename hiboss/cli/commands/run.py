@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
 from ...core.errors import NothingRunning
 from ...core.paths import Home
 from .. import output
 from ..call import call, call_as
 from ..credentials import find_token
-from ..options import After, As, Json, Number, Reason, Text, Token, argument, flag, noun
-from ..run_tail import RunTail
+from ..plain_commands import PlainCommands
 from ..text_input import refuse_input_twice, text_or_input
 from ..views import runs as views
 
-app = noun("List, show, follow, steer, pause and cancel the runs of agents.")
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Annotated
 
-Id = Annotated[str, argument("ID", "The run, like r9; hiboss run list shows them.")]
-STATUS = Literal["running", "completed", "failed", "cancelled", "interrupted"]
+    from ..options import After, As, Json, Number, Reason, Text, Token, argument, flag
+    from .run_options import RUN_STATUS, Id
+
+app = PlainCommands("List, show, follow, steer, pause and cancel the runs of agents.")
 
 
 @app.command("list")
 def list_(
     agent: Annotated[Text, flag("--agent", "NAME", "Only runs of this agent.")] = None,
-    status: Annotated[STATUS | None, flag("--status", None, "Only runs with this status.")] = None,
+    status: Annotated[RUN_STATUS | None, flag("--status", None, "Only runs with this status.")] = None,
     trace: Annotated[
         Text, flag("--trace", "ID", "Only runs of this trace, like m57, or of a name you gave it.")
     ] = None,
@@ -64,6 +65,8 @@ def tail(
     json_: Json = False,
 ) -> None:
     """Follow the output of a run until it ends, then show how it ended. With --json: one line for each part."""
+    from ..run_tail import RunTail
+
     home = Home()
     found = find_token(home, token, as_)
     RunTail(home, found, id_ or _newest_running(home, found)).follow()

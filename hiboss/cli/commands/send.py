@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from ..options import As, Json, Token, argument, single_command
+from ..message_params import recipients, send_message
+from ..plain_commands import PlainCommands
 from ..views import envelopes as views
-from .message_options import Attachments, DeliverAt, MessageText, recipients, send_message
 
-app = single_command()
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Annotated
+
+    from ..options import As, Json, Token, argument
+    from .message_options import Attachments, DeliverAt, MessageText
+
+app = PlainCommands()
 
 
 @app.command()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from ..call import call
-from ..options import As, Json, Token, single_command
+from ..plain_commands import PlainCommands
 from ..views import agents as views
 
-app = single_command()
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from ..options import As, Json, Token
+
+app = PlainCommands()
 
 
 @app.command()

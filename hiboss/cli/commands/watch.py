@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import typer
-
 from ...core.errors import EXIT_STOPPED, EXIT_TIMEOUT, HungUp
 from .. import output
 from ..call import call, timeout_for
-from ..options import Address, As, CameAfter, Json, Timeout, Token, single_command
+from ..plain_commands import PlainCommands
 
-app = single_command()
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from ..options import Address, As, CameAfter, Json, Timeout, Token
+
+app = PlainCommands()
 
 
 @app.command()
@@ -20,7 +22,7 @@ def watch(
     token: Token = None,
     as_: As = None,
     json_: Json = False,
-) -> None:
+) -> int | None:
     """Wait for mail, print it, and end.
 
     It prints unread mail as a short digest, and only one watch for a box can run: made to wake an
@@ -33,13 +35,14 @@ def watch(
         result = call("envelope.watch", params, token=token, profile=as_, timeout=timeout_for(timeout))
     except HungUp as error:  # the daemon was killed: the same as if it had said that it stops
         output.fail(error)
-        raise typer.Exit(EXIT_STOPPED) from None
+        return EXIT_STOPPED
     if result["timed_out"]:
         output.answer(result, {"timed-out": True, "next-cursor": result["next"]})
-        raise typer.Exit(EXIT_TIMEOUT)
+        return EXIT_TIMEOUT
     if output.Mode.json:
         output.document(result)
-        return
+        return None
     output.rendered(result["digest"])
     output.line()
     output.record({"next-cursor": result["next"]})
+    return None

@@ -8,8 +8,8 @@ from ...core.paths import Home
 from .. import output
 from ..call import call, call_as
 from ..credentials import find_token
-from ..options import As, Json, Text, Texts, Token, Yes, argument, flag, noun, unrepeated
-from ..text_input import confirm
+from ..options import As, Json, Text, Texts, Token, Yes, argument, flag, noun
+from ..text_input import confirm, unrepeated
 from ..views import webhooks as views
 
 app = noun("Let programs post to agents, and post facts to web servers.")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from .. import output
 from .times import moment, short_moment
+
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 NO_AGENTS = "No agents found."
 LIST_NARROW = 70  # columns; the list of agents has room for the year from here on

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from ...core.escaping import quote, visible
 from .. import output
 from .envelopes import NARROW, total
 from .times import moment, short_moment
+
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 GAP = "(messages that you may not see)"
 

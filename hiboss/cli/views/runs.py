@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 from ...core.escaping import mark_lines, shell_word
 from ...core.shortening import shorten
 from .. import output
 from .times import lasted, moment, short_moment
+
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 RESULT = 300  # characters of what came of a tool
 RUN = ("id", "agent", "kind", "status", "provider", "model", "session", "conversation", "envelopes", "trace")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core.escaping import name, quote, visible
 from .. import output
 from .times import moment
+
+TYPE_CHECKING = False  # importing typing would cost every command 3 ms
+if TYPE_CHECKING:
+    from typing import Any
 
 NO_TIME = "-" * 25  # as wide as a time
 STEP_TEXT = 300  # characters of what is said about a step
