@@ -20,7 +20,7 @@ from .context import Context
 from .operation import ByName, Level, Nothing, Params, Timezone, operation
 from .param_sizes import Line, Text, Word
 from .send_shapes import Send, Sent
-from .sending import send
+from .sending import send_and_wait
 
 TEAM_TEXT = 1_000  # characters of a run's final text in agent.team
 
@@ -215,7 +215,7 @@ async def background(context: Context, caller: Caller, params: Background) -> Se
             detail=f"give the agent whose task it is (--name), like nex; {BOSS} has no provider"
         )
     given = {"to": str(BACKGROUND), "text": params.task, "subject": params.subject, "from": sender}
-    sent: Sent = await send(context, caller, Send.model_validate(given))
+    sent = await send_and_wait(context, caller, Send.model_validate(given))
     return sent
 
 

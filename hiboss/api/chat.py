@@ -27,8 +27,8 @@ from .auth import Caller
 from .context import Context
 from .operation import Id, Level, Params, operation
 from .param_sizes import Text, Word
-from .send_shapes import Send, Sent
-from .sending import send
+from .send_shapes import Send
+from .sending import send_and_wait
 
 Author = Literal["user", "assistant"]
 TYPES = {"text/plain": "text", "text/markdown": "markdown", "application/json": "json", "text/html": "html"}
@@ -266,7 +266,7 @@ async def post(context: Context, caller: Caller, params: Post) -> Posted:
     else:
         place = Place.parse(params.reply_to)
         given["reply_to"] = context.store.read(lambda c: f"m{_at(c, chat, place)['id']}")
-    sent: Sent = await send(context, caller, Send.model_validate(given))
+    sent = await send_and_wait(context, caller, Send.model_validate(given))
     number = int(sent["message"][1:])
     row = context.store.read(lambda c: chat_entries.of_message(c, number))
     assert row is not None, sent  # it arrived in the transaction that accepted it

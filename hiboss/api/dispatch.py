@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from itertools import islice
+from types import CoroutineType
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,6 +30,7 @@ from ..core.quoting import nearest
 from ..core.settings import Settings
 from ..routing.subscriptions import Reader
 from ..store.boss import find_boss
+from ..store.group_commit import Done, PlannedWrite, settle
 from . import (
     attached,
     operation_modules,  # noqa: F401 - importing it declares the operations
@@ -73,39 +77,109 @@ class Dispatcher:
 
         `reader`: where the notifications of a subscription are written to.
         """
+        outcome = asyncio.get_running_loop().create_future()
+        waiting = self.start(method, params, token, door, reader, partial(settle, outcome), caller)
+        return await (waiting or outcome)
+
+    def start(
+        self,
+        method: str,
+        params: Any,
+        token: str | None,
+        door: Door,
+        reader: Reader | None,
+        done: Done,
+        caller: Caller | None = None,
+    ) -> Coroutine[Any, Any, Any] | None:
+        """Run one operation as far as it goes now; `done` gets its result or a HibossError, perhaps at once.
+
+        What has to wait for more than one write is returned, to be run in a task; then `done` is not called.
+        """
+        try:
+            begun = self._begin(method, params, token, caller, door, reader)
+            if type(begun) is CoroutineType:
+                return self._finish(begun, method, door)
+            if type(begun) is PlannedWrite:
+                written = partial(self._written, begun.then, method, door, done)
+                self._context.store.enqueue(begun.change, written)
+                return None
+        except Exception as error:  # noqa: BLE001 - told to the client, and logged if it is a defect
+            done(None, self._told(error, method, door))
+        else:
+            done(begun, None)
+        return None
+
+    async def _finish(self, begun: Coroutine[Any, Any, Any], method: str, door: Door) -> Any:
+        try:
+            return await begun
+        except Exception as error:
+            told = self._told(error, method, door)
+            if told is error:
+                raise
+            raise told from error
+
+    def _written(
+        self,
+        then: Callable[[Any], Any],
+        method: str,
+        door: Door,
+        done: Done,
+        result: Any,
+        error: BaseException | None,
+    ) -> None:
+        """A planned write is on disk, or failed."""
+        if error is None:
+            try:
+                result = then(result)
+            except Exception as defect:  # noqa: BLE001 - as in `start`
+                error = defect
+        done(result, None if error is None else self._told(error, method, door))
+
+    def _begin(
+        self,
+        method: str,
+        params: Any,
+        token: str | None,
+        caller: Caller | None,
+        door: Door,
+        reader: Reader | None,
+    ) -> Any:
+        """Check a request, and run its operation: its result, or what is left to do (`Handler`)."""
         operation = REGISTRY.get(method)
         self._requests[door] += 1
-        try:
-            if operation is None:
-                raise MethodNotFound(method=method[:100], hint=nearest(method, list(REGISTRY)))
-            given = _by_name(operation, params)
-            proof = given.pop("token", token)
-            attached.refuse_unnamed(self._context, reader, unnamed=given.pop("unnamed", None))
-            if door != "socket":
-                _check_door(operation, given, door, reader)
-            caller = caller or self._authorize(operation, proof, door)
-            if caller.is_person and operation.effect != "read" and operation.name not in BY_ITSELF:
-                self._context.user_presence.acts(caller.id)
-            checked = _check(operation, given, self._context.settings)
-            if operation.changes is not None:
-                name = str(getattr(checked, "name")).removeprefix(f"{operation.changes}:")  # noqa: B009
-                check_may_change(caller, Address(operation.changes, name), operation.name)
-            if operation.reads:
-                who = caller
-                return self._context.store.read(lambda _: operation.run(self._context, who, checked))
-            if operation.follows:
-                if reader is None:
-                    raise DoorRefused(what=operation.name, door=door)
-                return await operation.run(self._context, caller, checked, reader)
-            return await operation.run(self._context, caller, checked)
-        except HibossError as error:
+        if operation is None:
+            raise MethodNotFound(method=method[:100], hint=nearest(method, list(REGISTRY)))
+        given = _by_name(operation, params)
+        proof = given.pop("token", token)
+        if "unnamed" in given:
+            attached.refuse_unnamed(self._context, reader, unnamed=given.pop("unnamed"))
+        if door != "socket":
+            _check_door(operation, given, door, reader)
+        caller = caller or self._authorize(operation, proof, door)
+        if operation.effect != "read" and caller.is_person and operation.name not in BY_ITSELF:
+            self._context.user_presence.acts(caller.id)
+        checked = _check(operation, given, self._context.settings)
+        if operation.changes is not None:
+            name = str(getattr(checked, "name")).removeprefix(f"{operation.changes}:")  # noqa: B009
+            check_may_change(caller, Address(operation.changes, name), operation.name)
+        if operation.reads:
+            who = caller
+            return self._context.store.read(lambda _: operation.run(self._context, who, checked))
+        if operation.follows:
+            if reader is None:
+                raise DoorRefused(what=operation.name, door=door)
+            return operation.run(self._context, caller, checked, reader)
+        return operation.run(self._context, caller, checked)
+
+    def _told(self, error: BaseException, method: str, door: Door) -> HibossError:
+        """Return what the client is told of an error, and count it; a defect of ours is logged."""
+        if isinstance(error, HibossError):
             self.refused(door, error)
-            raise
-        except Exception as error:
-            self.refused(door, InternalError)
-            reference = secrets.token_hex(4)
-            log.exception("%s failed (%s).", method, reference, extra={"action": method})
-            raise InternalError(reference=reference) from error
+            return error
+        self.refused(door, InternalError)
+        reference = secrets.token_hex(4)
+        log.error("%s failed (%s).", method, reference, extra={"action": method}, exc_info=error)
+        return InternalError(reference=reference)
 
     def refused(self, door: Door, error: HibossError | type[HibossError]) -> None:
         """Count an error. A door calls this for what it refuses itself, without a call of an operation."""

@@ -76,6 +76,8 @@ class ChangedCount(TypedDict):
 
 # A plain function only reads, and everything it reads is one snapshot of the store. A coroutine
 # function may write and wait; what it reads between two waits is one snapshot by `Store.read`.
+# One that is declared with `plans` is a plain function that returns the one change it makes
+# (PlannedWrite in store/group_commit.py), so that it needs no task; or a coroutine where that is not all.
 Handler = Callable[..., Any]
 
 
@@ -97,12 +99,9 @@ class Operation:
     together: bool  # in a batch several in a row run at the same time, so that one COMMIT is for all
     offline: bool  # the owner of the home may call it while no daemon runs
     changes: str | None  # it changes the agent or person that its parameter `name` names
-    reads: bool  # its handler is a plain function
+    reads: bool  # its handler is a plain function that only reads
     run: Handler
-
-    @property
-    def param_names(self) -> list[str]:
-        return [field.alias or name for name, field in self.params.model_fields.items()]
+    param_names: tuple[str, ...]  # as requests name them, in the declared order
 
     @property
     def doors(self) -> tuple[Door, ...]:
@@ -143,6 +142,7 @@ def operation(
     follows: bool = False,
     waits: bool = False,
     together: bool = False,
+    plans: bool = False,
     changes: Literal["agent", "user"] | None = None,
 ) -> Callable[[Handler], Handler]:
     """Declare an operation. The handler's docstring is its summary in the reference.
@@ -158,7 +158,8 @@ def operation(
     def declare(handler: Handler) -> Handler:
         assert name not in REGISTRY, name
         assert elsewhere is None or level is Level.OPEN, name
-        assert effect or not iscoroutinefunction(handler), f"{name} must say its effect"
+        reads = not (plans or iscoroutinefunction(handler))
+        assert effect or reads, f"{name} must say its effect"
         declared = sizes(params)
         assert TooLarge in errors or not any(size.by_setting for size in declared.values()), name
         REGISTRY[name] = Operation(
@@ -178,8 +179,9 @@ def operation(
             waits=waits,
             together=together,
             changes=changes,
-            reads=not iscoroutinefunction(handler),
+            reads=reads,
             run=handler,
+            param_names=tuple(field.alias or one for one, field in params.model_fields.items()),
         )
         return handler
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from ..core import clock, errors, ids
 from ..core.address import BOSS, Address, parse_address
-from ..core.envelope import Draft, Kind, Priority, check_text
+from ..core.envelope import Accepted, Draft, Kind, Priority, check_text
 from ..core.errors import BossOnly, UnknownRecipient, UnknownSender
 from ..store import attached_turns
-from ..store.group_commit import Tx
+from ..store.group_commit import PlannedWrite, Tx
 from ..store.uploads import Handed
 from .addresses import resolve
 from .auth import OWNER, Caller
@@ -31,6 +32,7 @@ LONGEST_ACK_MS = 400 * 24 * 3_600_000
     level=Level.STANDARD,
     effect="change",
     together=True,
+    plans=True,
     params=Send,
     result=Sent,
     errors=(
@@ -62,17 +64,35 @@ LONGEST_ACK_MS = 400 * 24 * 3_600_000
         errors.StoreFull,
     ),
 )
-async def send(context: Context, caller: Caller, params: Send) -> Sent:
+def send(context: Context, caller: Caller, params: Send) -> PlannedWrite[Sent] | Coroutine[Any, Any, Sent]:
     """Send a message to one or more addresses; it is on disk when this answers."""
+    if params.attachments or params.uploads:
+        return send_and_wait(context, caller, params)
     draft = draft_of(context, caller, params)
+    planned = context.router.plan(draft, _check(context, caller, draft))
+    return PlannedWrite(planned.change, lambda result: _sent(context, params, planned.then(result)))
+
+
+async def send_and_wait(context: Context, caller: Caller, params: Send) -> Sent:
+    """Do the same with files, or for an operation that goes on afterwards."""
+    draft = draft_of(context, caller, params)
+    handed = handed_by(caller, params.uploads)
+    check = _check(context, caller, draft)
+    return _sent(context, params, await context.router.accept(draft, params.attachments, check, handed))
+
+
+def _check(context: Context, caller: Caller, draft: Draft) -> Callable[[Tx], None]:
+    """Return what is checked in the transaction: that the caller still may."""
 
     def check(tx: Tx) -> None:
         context.auth.check(tx, caller)
         if caller.attached is not None and caller.run is None and draft.reply_to is not None:
             attached_turns.answer_by_hand(tx, caller.id, draft.reply_to, clock.now())
 
-    handed = handed_by(caller, params.uploads)
-    accepted = await context.router.accept(draft, params.attachments, check, handed)
+    return check
+
+
+def _sent(context: Context, params: Send, accepted: Accepted) -> Sent:
     result: Sent = {
         "ids": [f"e{number}" for number in accepted.envelopes],
         "message": f"m{accepted.message}",

@@ -30,7 +30,7 @@ from ..core.errors import (
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..store import messages, sent_keys, uploads
-from ..store.group_commit import Tx
+from ..store.group_commit import PlannedWrite, Tx
 from ..store.intake import Meaning
 from ..store.store import Store
 from ..store.uploads import Handed, Upload
@@ -62,9 +62,9 @@ class Router:
 
         `files` are paths to attach, `handed` uploads; `check` may still refuse, inside the transaction.
         """
-        self._check(draft, len(files) + _number(handed))
         if not (files or handed):
-            return await self._insert(Prepared(draft), check)
+            return await self._write(self.plan(draft, check))
+        self._check(draft, len(files) + _number(handed))
 
         def begin(tx: Tx) -> Accepted | list[Upload]:
             return _check_before_copying(tx, draft, check, handed)
@@ -79,22 +79,34 @@ class Router:
             if isinstance(found, Accepted):
                 return found
             raise
-        return await self._files.settle(
-            prepared, self._insert(prepared, check), lambda one: not one.duplicate
-        )
+        writing = self._write(self.plan(prepared.draft, check, prepared.use))
+        return await self._files.settle(prepared, writing, lambda one: not one.duplicate)
 
-    async def _insert(self, prepared: Prepared, check: Callable[[Tx], None] | None) -> Accepted:
+    def plan(
+        self,
+        draft: Draft,
+        check: Callable[[Tx], None] | None = None,
+        use: Callable[[Tx], None] | None = None,
+    ) -> PlannedWrite[Accepted]:
+        """Return the write that stores a draft whose files, if it has some, are here: `use` takes them."""
+        if use is None:
+            self._check(draft, 0)
         now = clock.now()
 
         def insert(tx: Tx) -> Accepted:
             if check is not None:
                 check(tx)
-            accepted = messages.insert(tx, prepared.draft, now)
-            if not accepted.duplicate:
-                prepared.use(tx)
+            accepted = messages.insert(tx, draft, now)
+            if use is not None and not accepted.duplicate:
+                use(tx)
             return accepted
 
-        accepted = await self._store.write(insert)
+        return PlannedWrite(insert, self._stored)
+
+    async def _write(self, planned: PlannedWrite[T]) -> T:
+        return planned.then(await self._store.write(planned.change))
+
+    def _stored(self, accepted: Accepted) -> Accepted:
         self.accepted(accepted)
         return accepted
 

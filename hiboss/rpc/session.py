@@ -10,17 +10,21 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, Protocol
 
 from ..api.operation import Door
 from ..core.errors import AnswerTooLarge, BatchTooLarge, FrameTooLarge, HibossError, InternalError
 from ..core.settings import Settings
+from ..store.group_commit import Done
 from . import codec
 from .answers import Answers, PendingAnswer
 from .waiting_bytes import WaitingBytes
 
 log = logging.getLogger(__name__)
+STARTED_AT_ONCE = 32  # requests of one client; then others have their turn
+FLUSHED_AT = 64 * 1024  # bytes of answers; less is written when the requests that came with it are started
 
 
 class Dispatcher(Protocol):
@@ -35,6 +39,10 @@ class Dispatcher(Protocol):
         door: Door = "socket",
         reader: Session | None = None,
     ) -> Awaitable[Any]: ...
+
+    def start(
+        self, method: str, params: Any, token: str | None, door: Door, reader: Session | None, done: Done
+    ) -> Coroutine[Any, Any, Any] | None: ...
 
     def check_token(self, token: Any) -> None: ...
 
@@ -85,6 +93,8 @@ class Session:
         self._waiting: set[asyncio.Task[None]] = set()  # of those, the ones whose operation may wait
         self._token = token  # of requests that name none
         self._running = 0
+        self._proceeding = False  # requests are being started
+        self._proceed_planned = False
         self._running_bytes = 0  # of their lines: a request with a large text is in memory until it is done
         self.subscriptions: list[Any] = []  # what the client follows (routing/subscriptions.py)
         self._writing_resumed = asyncio.Event()
@@ -151,14 +161,16 @@ class Session:
 
     def _proceed(self) -> None:
         """Start requests while there is room, write answers that are ready, then read on or pause reading."""
-        limits = self._settings
-        while (
-            self._lines
-            and self._writable
-            and self._running < limits.requests_in_flight
-            and self._running_bytes < limits.frame_bytes
-        ):
-            self._take(self._lines.popleft())
+        self._proceed_planned, self._proceeding = False, True
+        try:
+            for _ in range(STARTED_AT_ONCE):
+                if self._proceed_planned or not self._has_room():
+                    break
+                self._take(self._lines.popleft())
+            else:
+                self._proceed_soon()
+        finally:
+            self._proceeding = False
         self._flush()
         if self._lines or not self._writable:
             self._transport.pause_reading()
@@ -167,6 +179,22 @@ class Session:
             self._reads_nothing()
         else:
             self._transport.resume_reading()
+
+    def _has_room(self) -> bool:
+        """Tell whether there is a request that may be started now."""
+        limits = self._settings
+        return (
+            bool(self._lines)
+            and self._writable
+            and self._running < limits.requests_in_flight
+            and self._running_bytes < limits.frame_bytes
+        )
+
+    def _proceed_soon(self) -> None:
+        """Go on when others had their turn, and a task that was created has begun: requests begin in order."""
+        if not self._proceed_planned:
+            self._proceed_planned = True
+            asyncio.get_running_loop().call_soon(self._proceed)
 
     def _take(self, line: bytes | FrameTooLarge) -> None:
         """Parse one line and start what it asks for."""
@@ -184,8 +212,47 @@ class Session:
             self._login_first(parsed)
             if parsed.notification or self._dispatcher.may_wait(parsed.method):
                 self._begin([parsed], self._run_alone(parsed, self._token), len(line))
-            else:  # nearly all requests; this path is the shortest
-                self._start(self._answer_one(parsed, self._answers.reserve(), self._token), len(line))
+            else:  # nearly all requests
+                self._start_one(parsed, len(line))
+
+    def _start_one(self, request: codec.Request, size: int) -> None:
+        """Start a request; only what waits for more than one write gets a task (docs/route.md)."""
+        self._running += 1
+        self._running_bytes += size
+        done = partial(self._settle_one, request, self._answers.reserve(), size)
+        door, token = self.door, self._token
+        waiting = self._dispatcher.start(request.method, request.params, token, door, self, done)
+        if waiting is not None:
+            self._create_task(self._wait_for(waiting, done))
+
+    async def _wait_for(self, waiting: Coroutine[Any, Any, Any], done: Done) -> None:
+        try:
+            done(await waiting, None)
+        except HibossError as error:
+            done(None, error)
+        finally:
+            if task := asyncio.current_task():
+                self._tasks.discard(task)
+
+    def _settle_one(
+        self,
+        request: codec.Request,
+        pending: PendingAnswer,
+        size: int,
+        value: Any,
+        error: BaseException | None,
+    ) -> None:
+        """A request is done: answer it. The answers of a group of writes are flushed together."""
+        self._running -= 1
+        self._running_bytes -= size
+        self._answers.settle(pending, self._encoded(request, value, error))
+        if self._proceeding:  # it flushes when it has started the rest
+            if self._answers.size > FLUSHED_AT:
+                self._flush()
+        elif not self._running:
+            self._proceed()
+        else:
+            self._proceed_soon()
 
     def _begin(
         self,
@@ -208,8 +275,12 @@ class Session:
         """Start what a line of so many bytes asks for."""
         self._running += 1
         self._running_bytes += size
-        task = asyncio.get_running_loop().create_task(self._run_to_end(answering, size))
+        return self._create_task(self._run_to_end(answering, size))
+
+    def _create_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)  # the loop itself keeps only a weak reference
+        self._proceed_soon()
         return task
 
     async def _run_to_end(self, answering: Coroutine[Any, Any, Any], size: int) -> None:
@@ -228,9 +299,6 @@ class Session:
 
     async def _answer(self, answering: Awaitable[bytes], pending: PendingAnswer) -> None:
         self._answers.settle(pending, await answering)
-
-    async def _answer_one(self, request: codec.Request, pending: PendingAnswer, token: str | None) -> None:
-        self._answers.settle(pending, await self._run(request, token))
 
     async def _answer_unordered(self, answering: Awaitable[bytes]) -> None:
         if answer := await answering:
@@ -283,12 +351,21 @@ class Session:
             await self._writing_resumed.wait()
         try:
             value = await self._dispatcher.call(call.method, call.params, token, door=self.door, reader=self)
+        except HibossError as error:
+            return codec.failure(call.id, error)
+        return self._encoded(call, value, None)
+
+    def _encoded(self, call: codec.Request, value: Any, error: BaseException | None) -> bytes:
+        """Return the answer to a call."""
+        try:
+            if error is not None:
+                raise error
             answer = codec.result(call.id, value)
             if len(answer) > self._settings.answer_bytes:
                 raise AnswerTooLarge(size=len(answer), limit=self._settings.answer_bytes)
             return answer
-        except HibossError as error:
-            return codec.failure(call.id, error)
+        except HibossError as refused:
+            return codec.failure(call.id, refused)
         except TypeError:  # JSON cannot hold the result: a defect of ours, and no reason to disconnect
             log.exception("The answer to %s cannot be written.", call.method, extra={"action": "rpc"})
             return codec.failure(call.id, InternalError(reference="rpc"))

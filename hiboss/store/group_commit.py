@@ -12,7 +12,8 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP, crashpoint
 from ..core.envelope import Lane
@@ -45,9 +46,17 @@ class Tx:
 
 
 Operation = Callable[[Tx], Any]
-_Waiting = tuple[Operation, "asyncio.Future[Any]"]
-_Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
-_Run = Callable[[Operation, "asyncio.Future[Any]"], _Outcome]
+Done = Callable[[Any, BaseException | None], None]  # gets the result or the error, on the event loop's thread
+_Waiting = tuple[Operation, Done]
+_Outcome = tuple[Done, Any, BaseException | None]
+_Run = Callable[[Operation, Done], _Outcome]
+
+
+class PlannedWrite(NamedTuple, Generic[T]):
+    """A change that is not submitted yet, and what is made of its result after COMMIT."""
+
+    change: Operation
+    then: Callable[[Any], T]
 
 
 class _HalfDone(Exception):
@@ -90,12 +99,17 @@ class Writer:
 
     def submit(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Queue an operation; its future is done after COMMIT. Raise Busy if the queue is full."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        self.enqueue(operation, partial(settle, future))
+        return future
+
+    def enqueue(self, operation: Operation, done: Done) -> None:
+        """Queue an operation; `done` is called after COMMIT. Raise Busy if the queue is full."""
         if self.waiting >= self._settings.writer_queue:
             waiting = self._settings.writer_queue
             raise Busy(what=f"{waiting} changes are waiting to be written, try again in a moment")
         self._submitted += 1
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._collected.append((operation, future))
+        self._collected.append((operation, done))
         # Give them to the thread together: when as many have come as were in the last group, or
         # after LINGER_SECONDS. Woken by the first one, the writer would pay a COMMIT for a few,
         # and compete for the interpreter with the callers of the rest. A single caller never waits.
@@ -105,7 +119,6 @@ class Writer:
             self._loop.call_soon(self._hand_over)
         elif len(self._collected) == 1:
             self._linger = self._loop.call_later(LINGER_SECONDS, self._hand_over)
-        return future
 
     def _hand_over(self) -> None:
         if self._linger is not None:
@@ -131,13 +144,11 @@ class Writer:
     ) -> None:
         """Tell the callers first: what follows from their writes must not keep an answer from them."""
         self._expected = len(outcomes)
-        for future, result, error in outcomes:
-            if future.done():  # the caller is gone; its operation is written all the same
-                continue
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)
+        for done, result, error in outcomes:
+            try:
+                done(result, error)
+            except Exception:  # it must not keep their answers from the others
+                log.exception("A caller could not be told.", extra={"action": "write"})
         try:
             if arrived_for:
                 self.arrived(arrived_for)
@@ -200,7 +211,7 @@ class Writer:
     def _transact(self, group: list[_Waiting], run: _Run) -> list[_Outcome]:
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
-        outcomes = [run(operation, future) for operation, future in group]
+        outcomes = [run(operation, done) for operation, done in group]
         self.before_commit(self._tx)
         self._tx.cache.flush()
         crashpoint(IN_GROUP)
@@ -208,21 +219,21 @@ class Writer:
         crashpoint(AFTER_COMMIT)
         return outcomes
 
-    def _run(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
+    def _run(self, operation: Operation, done: Done) -> _Outcome:
         changes = self._connection.total_changes
         self._tx.cache.mark()
         told = len(self._tx.facts)
         try:
-            return future, operation(self._tx), None
+            return done, operation(self._tx), None
         except Exception as error:
             _raise_if_about_the_file(error, self._connection)
             if self._connection.total_changes != changes:
                 raise _HalfDone from error
             self._tx.cache.back_to_mark(wrote=False)
             del self._tx.facts[told:]
-            return future, None, error
+            return done, None, error
 
-    def _run_in_savepoint(self, operation: Operation, future: asyncio.Future[Any]) -> _Outcome:
+    def _run_in_savepoint(self, operation: Operation, done: Done) -> _Outcome:
         execute = self._connection.execute
         execute("SAVEPOINT op")
         self._tx.cache.mark()
@@ -235,9 +246,9 @@ class Writer:
             execute("RELEASE op")
             self._tx.cache.back_to_mark(wrote=True)
             del self._tx.facts[told:]
-            return future, None, error
+            return done, None, error
         execute("RELEASE op")
-        return future, result, None
+        return done, result, None
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
@@ -255,7 +266,17 @@ class Writer:
             log.exception("A failed group could not be rolled back.", extra={"action": "write"})
         lost = translate(error, self._home) if isinstance(error, sqlite3.Error) else error
         log.error("A group of %d changes was not written: %s", len(group), lost, extra={"action": "write"})
-        return [(future, None, lost) for _, future in group]
+        return [(done, None, lost) for _, done in group]
+
+
+def settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    """Give a future its result or its error."""
+    if future.done():  # the caller is gone; its operation is written all the same
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
 
 
 def _raise_if_about_the_file(error: Exception, connection: Connection) -> None:

@@ -18,7 +18,7 @@ from ..core.paths import Home
 from ..core.settings import Settings
 from . import counters, state_watches
 from .connection import Connection, about_a_statement, connect, translate
-from .group_commit import Tx, Writer
+from .group_commit import Done, Tx, Writer
 from .migrations import migrate
 
 log = logging.getLogger(__name__)
@@ -92,6 +92,10 @@ class Store:
     def write(self, operation: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Run an operation in the writer; the future is done after COMMIT."""
         return self._writer.submit(operation)
+
+    def enqueue(self, operation: Callable[[Tx], T], done: Done) -> None:
+        """Do the same without a future: `done` is called after COMMIT."""
+        self._writer.enqueue(operation, done)
 
     async def write_until_done(self, operation: Callable[[Tx], T]) -> T:
         """Run an operation that must not be lost: retry while the store is busy or cannot be used."""

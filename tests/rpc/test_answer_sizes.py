@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -296,6 +296,9 @@ class Held:
         self.started += 1
         await self.released.wait()
         return {}
+
+    def start(self, method: str, params: Any, token: str | None, *given: Any) -> Coroutine[Any, Any, Any]:
+        return self.call(method, params, token)
 
     def check_token(self, token: Any) -> None: ...
 
