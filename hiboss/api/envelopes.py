@@ -5,16 +5,18 @@ Sending is in `sending`, marking in `envelope_marks`, claiming in `leases`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Literal, NamedTuple, NotRequired, cast
 
+import orjson
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, envelope_json, errors, ids
 from ..core.envelope import Box, Status
 from ..store import envelope_details, envelope_rows, paging
-from ..store.connection import Connection
+from ..store.connection import KEPT_BYTES, Connection, Reader
 from . import receipts
 from .addresses import acting_for, every_id
 from .auth import Caller
@@ -112,7 +114,7 @@ async def listed(context: Context, caller: Caller, params: List) -> EnvelopePage
 
     def read(connection: Connection) -> EnvelopePage:
         page = paging.page(connection, query)
-        shown = envelopes_json(context, page.ids, caller.sees)
+        shown = envelope_bytes(context, connection, page.ids, caller.sees)
         position = page.first(len(shown)).next
         result: EnvelopePage = {
             "envelopes": shown,
@@ -148,8 +150,56 @@ def envelopes_json(
     return context.store.read(read)
 
 
+class _Made(NamedTuple):
+    """An envelope as it is answered, and how many bytes its content has at most."""
+
+    json: envelope_json.EnvelopeJson
+    most: int
+
+
+def envelope_bytes(
+    context: Context, connection: Connection, numbers: Sequence[int], viewer: int | None
+) -> list[envelope_json.EnvelopeJson]:
+    """Return the same as `envelopes_json`, each as the bytes of an answer: for an operation to pass on.
+
+    They are made once for each state of the store: who looks again is answered with the same bytes.
+    """
+    most = context.settings.page_bytes
+    found: list[envelope_json.EnvelopeJson] = []
+    start, left = 0, float(most)
+    while start < len(numbers):
+        end = start + paging.MEASURED_AT_ONCE  # large texts after the end of a page need not be read
+        for made in _made(context, connection, numbers[start:end], viewer):
+            found.append(made.json)
+            left -= made.most
+        start = end
+        if left < 0:  # maybe it does not fit
+            numbers, left = paging.fitting(connection, numbers, most), math.inf
+    return found[: len(numbers)]
+
+
+def _made(
+    context: Context, connection: Connection, numbers: Sequence[int], viewer: int | None
+) -> list[_Made]:
+    kept: dict[tuple[int, int | None], _Made] = connection.kept() if isinstance(connection, Reader) else {}
+    missing = [number for number in numbers if (number, viewer) not in kept]
+    if not missing:
+        return [kept[number, viewer] for number in numbers]
+    rows = envelope_rows.shown(connection, missing)
+    details = envelope_details.of_page(connection, rows, viewer)
+    made = {}
+    for row in rows:
+        data = orjson.dumps(envelope_json.envelope(row, context.home, details))
+        one = made[row.id] = _Made(
+            cast("envelope_json.EnvelopeJson", orjson.Fragment(data)), paging.most(row)
+        )
+        if len(data) <= KEPT_BYTES:
+            kept[row.id, viewer] = one
+    found = (made.get(number) or kept.get((number, viewer)) for number in numbers)
+    return [one for one in found if one is not None]
+
+
 def _query(context: Context, caller: Caller, params: List) -> paging.Query:
-    now, zone = clock.now(), context.zone
     statuses = tuple(Status)
     if params.status is not None:
         statuses = (Status[params.status.upper()],)
@@ -157,7 +207,7 @@ def _query(context: Context, caller: Caller, params: List) -> paging.Query:
         statuses = (Status.PENDING, Status.DONE, Status.FAILED)  # what was cancelled need not be read
 
     def moment(text: str | None) -> int | None:
-        return None if text is None else clock.parse(text, now=now, zone=zone)
+        return None if text is None else clock.parse(text, now=clock.now(), zone=context.zone)
 
     # Failures concern the sender: an inbox would show hardly any.
     failed = params.status == "failed" and params.box is None and params.thread is None and not params.address

@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ..core.errors import HibossError, HomeUnusable, StoreDamaged, StoreError, StoreFull, StoreLocked
 from ..core.paths import Home, unusable
@@ -15,6 +16,22 @@ Connection = sqlite3.Connection
 Row = sqlite3.Row
 
 MINIMUM = (3, 37, 0)  # STRICT tables
+KEPT = 1_000  # things, of at most
+KEPT_BYTES = 4_096  # bytes each
+
+
+class Reader(sqlite3.Connection):
+    """A connection that only reads. It keeps what was made of rows, until anybody changes the database."""
+
+    _version: int | None = None
+    _kept: dict[Any, Any]
+
+    def kept(self) -> dict[Any, Any]:
+        """Return what is kept, empty after any change. Call it inside the transaction that reads the rows."""
+        version: int = self.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version or len(self._kept) > KEPT:
+            self._version, self._kept = version, {}
+        return self._kept
 
 
 def connect(home: Home, *, wait_seconds: float, read_only: bool = False) -> Connection:
@@ -30,6 +47,7 @@ def connect(home: Home, *, wait_seconds: float, read_only: bool = False) -> Conn
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
+            factory=Reader if read_only else sqlite3.Connection,
         )
     except sqlite3.Error as error:
         raise translate(error, home) from error

@@ -18,18 +18,32 @@ LISTED_TAGS = 100  # of one message, at most: its sender may give fewer
 
 def of_page(connection: Connection, rows: Sequence[ShownEnvelope], viewer: int | None) -> Beside:
     """Return what a page shows beside these envelopes; the viewer None is the boss."""
-    read_by = readers(connection, [row.id for row in rows])
-    return of_turn(connection, rows, viewer)._replace(read_by=read_by)
+    found = of_turn(connection, rows, viewer)
+    numbers = [row.id for row in rows]
+    if not _any(connection, "reading", "envelope", numbers):
+        return found
+    return found._replace(read_by=readers(connection, numbers))
 
 
 def of_turn(connection: Connection, rows: Sequence[ShownEnvelope], viewer: int | None) -> Beside:
     """Return what a turn shows beside these envelopes: not who has read them."""
     messages = [row.message for row in rows]
+    replied_to = [row.reply_to for row in rows if row.reply_to is not None]
+    reacted = _any(connection, "reaction", "message", messages)
+    tagged = _any(connection, "tag INDEXED BY tag_message", "message", messages)
     return Beside(
-        quotes=envelope_rows.quotes(connection, [row.reply_to for row in rows], viewer),
-        reactions=reactions.of_messages(connection, messages),
-        tags=tags(connection, messages),
+        quotes=envelope_rows.quotes(connection, replied_to, viewer) if replied_to else {},
+        reactions=reactions.of_messages(connection, messages) if reacted else {},
+        tags=tags(connection, messages) if tagged else {},
     )
+
+
+def _any(connection: Connection, table: str, column: str, numbers: Sequence[int]) -> bool:
+    """Tell whether a table may have something about these: one step of an index instead of one for each."""
+    if not numbers:
+        return False
+    query = f"SELECT 1 FROM {table} WHERE {column} BETWEEN ? AND ? LIMIT 1"
+    return connection.execute(query, (min(numbers), max(numbers))).fetchone() is not None
 
 
 def tags(connection: Connection, messages: Iterable[int]) -> dict[int, Tags]:
@@ -61,22 +75,21 @@ def readers(connection: Connection, envelopes: Sequence[int]) -> dict[int, list[
     """Return who has seen these envelopes, by id, the first READERS of each."""
     if not envelopes:
         return {}
-    rows = connection.execute(
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    cursor.execute(
         f"""
-        SELECT r.envelope, r.session, r.at, r.read, a.kind || ':' || a.name AS address FROM (
-            SELECT *, row_number() OVER (PARTITION BY envelope ORDER BY at, reader, session) AS number
-            FROM reading WHERE envelope IN ({",".join("?" * len(envelopes))})) r
-        JOIN address a ON a.id = r.reader WHERE r.number <= {READERS} ORDER BY r.envelope, r.number
+        SELECT r.envelope, r.session, r.at, r.read, a.kind || ':' || a.name FROM reading r
+        CROSS JOIN address a ON a.id = r.reader WHERE r.envelope IN ({",".join("?" * len(envelopes))})
+        ORDER BY r.envelope, r.at, r.reader, r.session
         """,
         tuple(envelopes),
     )
     found: dict[int, list[ReadingJson]] = {}
-    for row in rows:
-        one: ReadingJson = {
-            "address": row["address"],
-            "session": row["session"] or None,
-            "at": clock.iso(row["at"]),
-            "read": bool(row["read"]),
-        }
-        found.setdefault(row["envelope"], []).append(one)
+    for envelope, session, at, read, address in cursor:
+        known = found.setdefault(envelope, [])
+        if len(known) < READERS:
+            known.append(
+                {"address": address, "session": session or None, "at": clock.iso(at), "read": read != 0}
+            )
     return found

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import orjson
 from freezegun import freeze_time
 from freezegun.api import FrozenDateTimeFactory
 
@@ -70,10 +71,13 @@ class FrozenDaemon:
         await self.settle()
 
     async def call(self, method: str, *, token: str | None = None, **params: Any) -> Any:
-        """Call an operation and return its result; raises HibossError. Write `from_` for `from`."""
+        """Call an operation and return its result as a door writes it; raises HibossError.
+
+        Write `from_` for `from`.
+        """
         if "from_" in params:
             params["from"] = params.pop("from_")
-        return await self.daemon.dispatcher.call(method, params, token)
+        return orjson.loads(orjson.dumps(await self.daemon.dispatcher.call(method, params, token)))
 
     def token(self, name: str) -> str:
         """Return the token of a profile: boss, nex, or an agent registered with profile=True."""

@@ -368,3 +368,9 @@ def test_a_time_of_a_day_has_hours_and_minutes(text: str, expected: str) -> None
 def test_anything_else_is_no_time_of_a_day(text: str) -> None:
     with pytest.raises(BadTimeOfDay):
         clock.time_of_day(text)
+
+
+@given(st.integers(FIRST, LAST))
+def test_a_time_is_shown_as_the_calendar_has_it_to_the_millisecond(moment: int) -> None:
+    shown = clock.from_ms(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    assert clock.iso(moment) == clock.iso(moment) == shown

@@ -1,0 +1,97 @@
+"""A list is answered with bytes kept from the last look: they are those of the store as it is now."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hiboss.core.envelope_json import ShownEnvelope
+from hiboss.core.paths import Home
+from hiboss.store import envelope_rows
+from hiboss.store.connection import KEPT, KEPT_BYTES, Reader, connect
+from hiboss.testing.running_daemon import RunningDaemon, set_up_home
+from tests.support.parties import agents, boss
+
+TAG = {"type": "module", "value": "auth"}
+
+
+def changes(number: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """What changes how an envelope is shown: who does it, by which operation."""
+    return [
+        ("kai", "envelope.poll", {"session": "morning"}),
+        ("kai", "envelope.read", {"ids": [number]}),
+        ("kai", "reaction.set", {"id": number, "emoji": "👍"}),
+        ("nex", "message.edit", {"id": number, "text": "new words"}),
+        ("kai", "envelope.ack", {"ids": [number]}),
+        ("boss", "agent.set", {"name": "", "display": "Nexus"}),
+        ("nex", "message.delete", {"id": number, "reason": "by mistake"}),
+    ]
+
+
+def test_after_every_change_a_list_shows_what_a_look_at_the_envelope_shows(daemon: RunningDaemon) -> None:
+    nex, kai = agents(daemon, 2)
+    number = nex.tell(kai, text=f"look, @{kai.name}", scopes=[TAG], metadata={"a": 1})
+    who = {"nex": nex, "kai": kai, "boss": boss(daemon)}
+    before: list[dict[str, Any]] = []
+    for name, method, params in changes(number):
+        if "name" in params:
+            params["name"] = nex.name
+        who[name].call(method, **params)
+        first, again = kai.list(), kai.list()
+        assert first == again == [kai.get(number)]
+        assert list(first[0]) == list(kai.get(number))  # also the order of the fields
+        assert first != before, f"{method} changed nothing that is shown"
+        before = first
+
+
+def test_a_quote_is_kept_only_for_the_one_who_may_see_it(daemon: RunningDaemon) -> None:
+    nex, kai, zed = agents(daemon, 3)
+    question = nex.tell(kai, text="between us")
+    answer = kai.call("envelope.send", to=[nex.address, zed.address], text="yes", reply_to=question)
+    for _ in range(2):
+        (shown,) = [one for one in nex.list() if one["message"] == answer["message"]]
+        (hidden,) = zed.list()
+        assert (shown["quote"], hidden["quote"]) == ("between us", None)
+
+
+def test_large_envelopes_and_pages_of_many_are_listed_as_they_are(daemon: RunningDaemon) -> None:
+    nex, kai = agents(daemon, 2)
+    texts = [f"{one}" * KEPT_BYTES if one % 3 else "small" for one in range(10, 40)]
+    for text in texts:
+        nex.tell(kai, text=text)
+    for _ in range(2):
+        assert [one["text"] for one in kai.list(page_size=100, oldest_first=True)] == texts
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Any:
+    home = Home(str(tmp_path / "home"))
+    set_up_home(home)
+    with closing(connect(home, wait_seconds=1, read_only=True)) as connection:
+        yield connection
+
+
+def test_a_reader_keeps_things_until_another_connection_commits(reader: Reader) -> None:
+    reader.kept()["one"] = 1
+    assert reader.kept() == {"one": 1}
+    (path,) = [row["file"] for row in reader.execute("PRAGMA database_list")]
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("UPDATE counter SET value = value + 1")
+        assert reader.kept() == {"one": 1}
+        other.commit()
+    assert reader.kept() == {}
+
+
+def test_a_reader_does_not_keep_more_and_more(reader: Reader) -> None:
+    for number in range(3 * KEPT):
+        reader.kept()[number] = number
+        assert len(reader.kept()) <= KEPT + 1
+
+
+def test_the_columns_that_are_read_are_those_that_are_shown(reader: Reader) -> None:
+    names = [column[0] for column in reader.execute(envelope_rows.SHOWN).description]
+    assert tuple(names) == ShownEnvelope._fields
