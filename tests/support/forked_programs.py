@@ -31,6 +31,7 @@ from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
 COMMAND, DAEMON = "command", "daemon"
+WHOLE_WAY = "hiboss-by-typer"  # in place of the name of the command: let Typer read also what is read quickly
 PAUSES = "PAUSES_IN_TESTS"  # a variable of forked daemons; see forked_daemons.pauses
 PACKAGES = {
     COMMAND: ["hiboss.cli"],
@@ -156,7 +157,8 @@ def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
     if program == COMMAND:
         sys.argv = asked["words"]
         fork_daemons(lambda: str(asked["daemons"]))
-        run: Callable[[], int | None] = importlib.import_module("hiboss.cli.entry").main
+        way = "main" if asked["words"][0] == WHOLE_WAY else "entry"
+        run: Callable[[], int | None] = importlib.import_module(f"hiboss.cli.{way}").main
         return run()
     os.setsid()
     os.umask(asked["umask"])
