@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
 
 from . import process_control, process_exit, recent_processes, survivors
+from .process_control import RunProcesses
+from .program_pipes import InputPipe, OutputPipe
 
-READ_BYTES = 1 << 16
 STDERR_BYTES = 4_000  # the end of standard error that is kept
 UNREAD_BYTES = 4 * 1024 * 1024  # of input that it has not read: more is not given
 
@@ -39,58 +40,38 @@ class Process:
         self._env = dict(env)
         self._bytes_left = output_bytes
         self._too_much_output = False
-        self._child: asyncio.subprocess.Process | None = None
-        self._exited = asyncio.Event()
-        self._since = 0  # in clock ticks
-        self._began_at = 0.0
+        self._started: _Started | None = None
+        self._is_read = False
         self._stderr = bytearray()
 
     async def start(self) -> int:
         """Start it and return its pid, which is also its session id. Raises OSError if that fails."""
-        # Shielded: asyncio hangs when it is cancelled between the fork and the pipes.
-        starting = asyncio.create_task(self._start())
-        try:
-            await _shielded(starting)
-        except asyncio.CancelledError:
-            if starting.exception() is None:
-                self._child = starting.result()
-                await _shielded(self.end())
-            raise
-        self._child = starting.result()
-        return self._child.pid
+        began_at, mark = monotonic(), self._env.get(process_control.MARK)
+        with process_control.marking(mark):  # nothing else is started meanwhile, on this thread
+            child = subprocess.Popen(  # noqa: ASYNC220 - it returns when the program runs, as that of asyncio
+                self._arguments,
+                cwd=self._cwd,
+                env=self._env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+            )
+        self._started = _Started(child, mark, began_at)
+        return child.pid
 
     async def report(self, started: Callable[[int], Awaitable[None]]) -> None:
         """Tell of its pid, before it gets its input (`started` is that of the LiveRun).
 
         If that fails, it is ended: what nobody has noted would be left running by a crash.
         """
-        assert self._child is not None
+        assert self._started is not None
         try:
-            await started(self._child.pid)
+            await started(self._started.pid)
         except BaseException:
             await _shielded(self.end())
             raise
-
-    async def _start(self) -> asyncio.subprocess.Process:
-        process_exit.let_asyncio_use_pidfds()
-        loop = asyncio.get_running_loop()
-        self._began_at = monotonic()
-        transport, protocol = await _Marked(
-            loop.subprocess_exec(
-                lambda: _Protocol(self._exited),
-                *self._arguments,
-                cwd=self._cwd,
-                env=self._env,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            ),
-            self._env.get(process_control.MARK),
-        )
-        child = asyncio.subprocess.Process(transport, protocol, loop)
-        self._since = int(process_control.started_at(child.pid) or 0)
-        return child
 
     async def run_to_end(
         self, given: bytes, on_output: OnOutput, *, keep_input: bool = False
@@ -100,85 +81,59 @@ class Process:
         `on_output` gets standard output as it comes, and b"" for each output on standard error. What it
         raises ends the program, and is raised here. `keep_input`: standard input stays open, for `write`.
         """
-        child = self._child
-        assert child is not None and child.stdin and child.stdout and child.stderr
-        reading = asyncio.create_task(self._read_stdout(child.stdout, on_output))
-        pipes = [
-            asyncio.create_task(self._feed(child.stdin, given, keep_input)),
-            reading,
-            asyncio.create_task(self._read_stderr(child.stderr, on_output)),
-        ]
+        program = self._started
+        assert program is not None
+        self._is_read = True
+        reading = asyncio.create_task(self._read_stdout(program.stdout, on_output))
+        pipes = [reading, asyncio.create_task(self._read_stderr(program.stderr, on_output))]
+        program.stdin.write(given)
+        if not keep_input:
+            program.stdin.close_when_written()
         try:
-            await self._until_exited(reading)
+            await _exited_or_failed(program.exited, reading)
         finally:
-            # Also the processes it left: a pipe stays open as long as one of them has it.
-            await _shielded(self.end())
-            await _shielded(_read_rest(child, pipes))
+            await _shielded(self._finish(program, pipes))
         if (error := _error(reading)) is not None:
             raise error
         return ProcessResult(
-            status=child.returncode if child.returncode is not None else -signal.SIGKILL,
+            status=program.status,
             stderr_tail=self._stderr[-STDERR_BYTES:].decode("utf-8", "replace").strip(),
             too_much_output=self._too_much_output,
         )
 
+    async def _finish(self, program: _Started, pipes: Sequence[asyncio.Task[None]]) -> None:
+        # Also the processes it left: a pipe stays open as long as one of them has it.
+        if not program.left_nothing():
+            await self.end()
+        await _read_rest(pipes)
+        program.close_pipes()
+
     async def end(self) -> bool:
         """End it and what it started: INT, then TERM, then KILL. Return whether all are gone."""
-        child = self._child
-        assert child is not None
-        mark = self._env.get(process_control.MARK)
-        marks = frozenset({mark} if mark else ())
-        run = process_control.RunProcesses(frozenset({child.pid}), marks, self._since)
-        seconds = monotonic() - self._began_at
-        if self._exited.is_set() and recent_processes.is_none_left(run, child.pid, seconds):
-            return True
-        gone = await process_control.end(run, leader_gone=lambda: child.returncode is not None)
-        if mark and not gone:
-            survivors.note(mark)
-        if gone and not self._exited.is_set():  # it has ended, and the event loop is about to be told
-            await asyncio.wait(
-                [asyncio.create_task(self._exited.wait())], timeout=process_control.STEP_SECONDS
-            )
+        program = self._started
+        assert program is not None
+        gone = program.left_nothing() or await process_control.end(program.processes, program.exited.done)
+        if program.mark and not gone:
+            survivors.note(program.mark)
+        if gone:  # if it is not reaped yet, that is about to happen
+            await asyncio.wait([program.exited], timeout=process_control.STEP_SECONDS)
+        if not self._is_read:
+            program.close_pipes()
         return gone
 
     def write(self, line: bytes) -> bool:
         """Give it more input, without waiting until it is read. Return False if it takes no more."""
-        child = self._child
-        if child is None or child.stdin is None or child.returncode is not None or child.stdin.is_closing():
+        program = self._started
+        if program is None or program.exited.done() or program.stdin.unwritten > UNREAD_BYTES:
             return False
-        if child.stdin.transport.get_write_buffer_size() > UNREAD_BYTES:
-            return False
-        child.stdin.write(line)
-        return True
+        return program.stdin.write(line)
 
     def close_input(self) -> None:
-        if self._child is not None and self._child.stdin is not None:
-            self._child.stdin.close()
+        if self._started is not None:
+            self._started.stdin.close_when_written()
 
-    async def _until_exited(self, reading: asyncio.Task[None]) -> None:
-        """Wait until it has ended, or reading it failed. child.wait() would also wait for the pipes.
-
-        Other processes may keep those open.
-        """
-        exited = asyncio.create_task(self._exited.wait())
-        reading.add_done_callback(lambda task: exited.cancel() if _error(task) is not None else None)
-        try:
-            await asyncio.wait([exited])
-        finally:
-            exited.cancel()
-
-    async def _feed(self, stdin: asyncio.StreamWriter, given: bytes, keep_open: bool) -> None:
-        try:
-            stdin.write(given)
-            await stdin.drain()
-            if not keep_open:
-                stdin.close()
-                await stdin.wait_closed()
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # a program need not read its input
-
-    async def _read_stdout(self, stdout: asyncio.StreamReader, on_output: OnOutput) -> None:
-        while part := await stdout.read(READ_BYTES):
+    async def _read_stdout(self, stdout: OutputPipe, on_output: OnOutput) -> None:
+        while part := await stdout.read():
             if self._too_much_output:
                 continue  # read on: a program that cannot write does not end
             await on_output(part[: self._bytes_left])
@@ -187,51 +142,61 @@ class Process:
                 self._too_much_output = True
                 await self.end()
 
-    async def _read_stderr(self, stderr: asyncio.StreamReader, on_output: OnOutput) -> None:
-        while part := await stderr.read(READ_BYTES):
+    async def _read_stderr(self, stderr: OutputPipe, on_output: OnOutput) -> None:
+        while part := await stderr.read():
             await on_output(b"")
             self._stderr = (self._stderr + part)[-2 * STDERR_BYTES :]
 
 
-class _Protocol(asyncio.subprocess.SubprocessStreamProtocol):
-    """Tells of the end of a program at once, whoever has its pipes."""
+class _Started:
+    """A program that was started, until it is reaped: its pipes, and what its processes are recognised by."""
 
-    def __init__(self, exited: asyncio.Event) -> None:
-        super().__init__(limit=READ_BYTES, loop=asyncio.get_running_loop())
-        self._exited = exited
+    def __init__(self, child: subprocess.Popen[bytes], mark: str | None, began_at: float) -> None:
+        assert child.stdin and child.stdout and child.stderr
+        self.pid = child.pid
+        self.mark = mark
+        self.stdin = InputPipe(child.stdin)
+        self.stdout = OutputPipe(child.stdout)
+        self.stderr = OutputPipe(child.stderr)
+        self.exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        since = int(process_control.started_at(child.pid) or 0)
+        self.processes = RunProcesses(frozenset({child.pid}), frozenset({mark} if mark else ()), since)
+        self._child = child
+        self._began_at = began_at
+        process_exit.watch_child(child, self._reap)
 
-    def process_exited(self) -> None:
-        self._exited.set()
-        super().process_exited()
+    def _reap(self) -> None:
+        self._child.wait()  # it has ended
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+    @property
+    def status(self) -> int:
+        """Its exit status; a negative number is a signal."""
+        found: int | None = self._child.returncode
+        return -signal.SIGKILL if found is None else found
+
+    def left_nothing(self) -> bool:
+        """Tell whether it is sure, without a look at all processes, that it and all it started have ended."""
+        seconds = monotonic() - self._began_at
+        return self.exited.done() and recent_processes.is_none_left(self.processes, self.pid, seconds)
+
+    def close_pipes(self) -> None:
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            pipe.close()
 
 
-_Started = tuple[asyncio.SubprocessTransport, _Protocol]
+async def _exited_or_failed(exited: asyncio.Future[None], reading: asyncio.Task[None]) -> None:
+    """Wait until a program has ended, or reading it failed. What it started may still have its pipes."""
+    over = asyncio.get_running_loop().create_future()
 
+    def release(one: asyncio.Future[None]) -> None:
+        if not over.done() and (one is exited or _error(reading) is not None):
+            over.set_result(None)
 
-class _Marked:
-    """Starts a process with a mark. The mark is on while the first step runs, until the first wait.
-
-    In that step asyncio forks. A mark that stayed on would also be given to what others start meanwhile.
-    """
-
-    def __init__(self, starting: Coroutine[Any, Any, _Started], mark: str | None) -> None:
-        self._starting = starting
-        self._mark = mark
-
-    def __await__(self) -> Generator[Any, Any, _Started]:
-        try:
-            with process_control.marking(self._mark):
-                waits_for = self._starting.send(None)
-            while True:
-                try:
-                    received = yield waits_for
-                except BaseException as error:  # noqa: BLE001 - passed on, whatever it is
-                    waits_for = self._starting.throw(error)
-                else:
-                    waits_for = self._starting.send(received)
-        except StopIteration as started:
-            result: _Started = started.value
-            return result
+    exited.add_done_callback(release)
+    reading.add_done_callback(release)
+    await over
 
 
 async def _shielded(ending: Awaitable[object]) -> None:
@@ -252,11 +217,9 @@ def _error(task: asyncio.Task[None]) -> BaseException | None:
     return task.exception() if task.done() and not task.cancelled() else None
 
 
-async def _read_rest(child: asyncio.subprocess.Process, pipes: Sequence[asyncio.Task[None]]) -> None:
+async def _read_rest(pipes: Sequence[asyncio.Task[None]]) -> None:
     """Read what is still in the pipes, for a limited time: a process that left may keep them open."""
     _, left = await asyncio.wait(pipes, timeout=process_control.STEP_SECONDS)
     for one in left:
         one.cancel()
     await asyncio.gather(*pipes, return_exceptions=True)
-    if left or any(_error(one) is not None for one in pipes):
-        child._transport.close()  # type: ignore[attr-defined] # else our ends would stay open

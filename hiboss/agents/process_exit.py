@@ -1,15 +1,13 @@
-"""See at once that a process has ended, by a pidfd. Where there is none (macOS), nothing is seen here."""
+"""See at once that a process has ended, by a pidfd. Without one (macOS) only our own programs are seen."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import sys
+import subprocess
+import threading
 from collections.abc import Callable
-from functools import cache
-from typing import Any
-
-LOST_STATUS = 255  # what asyncio takes for the status of a child that somebody else has reaped
+from contextlib import suppress
 
 
 def not_watched() -> None:
@@ -43,45 +41,19 @@ def watch(pid: int, on_exit: Callable[[], None]) -> Callable[[], None]:
     return stop
 
 
-# --- programs that asyncio starts ----------------------------------------------------
+def watch_child(child: subprocess.Popen[bytes], on_exit: Callable[[], None]) -> None:
+    """Call `on_exit` on the event loop when a program that was started here ends; reap no other process.
+
+    Where there is no pidfd, a thread waits for it.
+    """
+    if watch(child.pid, on_exit) is not_watched:
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=_wait, args=(child, loop, on_exit), daemon=True).start()
 
 
-@cache
-def let_asyncio_use_pidfds() -> None:
-    """Let asyncio see by pidfds that its programs end. From Python 3.12 on it does so itself."""
-    if sys.version_info < (3, 12) and are_there():
-        asyncio.set_child_watcher(_PidfdWatcher())
-
-
-def are_there() -> bool:
-    """Tell whether this machine has pidfds: Linux from 5.3 on."""
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except (AttributeError, OSError):
-        return False
-    return True
-
-
-if sys.version_info < (3, 12):
-
-    class _PidfdWatcher(asyncio.ThreadedChildWatcher):
-        """As in Python 3.12: no thread for each program, and any event loop. That of 3.11 has only one loop.
-
-        It reaps the programs that it was given, and no other process.
-        """
-
-        def add_child_handler(self, pid: int, callback: Callable[..., object], *args: Any) -> None:
-            def ended() -> None:
-                callback(pid, _reap(pid), *args)
-
-            if watch(pid, ended) is not_watched:  # no file can be opened now
-                super().add_child_handler(pid, callback, *args)
-
-
-def _reap(pid: int) -> int:
-    """Return the exit status of a child that has ended."""
-    try:
-        _, status = os.waitpid(pid, 0)
-    except ChildProcessError:  # somebody else has reaped it
-        return LOST_STATUS
-    return os.waitstatus_to_exitcode(status)
+def _wait(
+    child: subprocess.Popen[bytes], loop: asyncio.AbstractEventLoop, on_exit: Callable[[], None]
+) -> None:
+    child.wait()
+    with suppress(RuntimeError):  # the event loop has ended meanwhile
+        loop.call_soon_threadsafe(on_exit)

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core import bounded_calls
 from ..core.contracts.failures import Failure, SessionLost, TurnError
@@ -113,30 +113,29 @@ class Execution:
         self._interrupting: asyncio.Task[None] | None = None
         self._provider_task: asyncio.Task[Answer] | None = None
         self._ended: Outcome | None = None
-        self._stopped = asyncio.Event()  # it was told to end
         self._over = False  # its outcome is decided and is being written
         self.left_behind = False  # its provider does not end, and may go on in its session
         self._released = asyncio.Event()  # an outcome that waits for the end of a pause may be written
         self._processes = process_control.RunProcesses()
         loop = asyncio.get_running_loop()
+        self._stopped: asyncio.Future[None] = loop.create_future()  # done: it was told to end
         self._clock = loop.time
         self._began_at = self._alive_at = self._paused_at = loop.time()
         self._standing_still = 0  # for how many reasons: a pause, questions that wait for their answer
-        self._resumed = asyncio.Event()
-        self._resumed.set()
+        self._limits_watched: asyncio.TimerHandle | None = None
         self._waiting: set[int] = set()  # the asks for which a call of the run waits, and its limits with it
         self._waited: dict[int, float] = {}  # the seconds for which they did, by ask
         self._waited_in_all = 0.0
 
     async def run(self) -> Outcome:
         self._provider_task = asyncio.create_task(self._take_turn())
-        limits_task = asyncio.create_task(self._watch_limits())
+        self._watch_limits()
         if self._ended is not None:
             self._provider_task.cancel()
         try:
             await self._until_ended(self._provider_task)
         finally:
-            limits_task.cancel()
+            self._forget_limits()
             if self._interrupting is not None:
                 self._interrupting.cancel()
             self._over = True
@@ -244,7 +243,7 @@ class Execution:
         self._standing_still += 1
         if self._standing_still == 1:
             self._paused_at = self._clock()
-            self._resumed.clear()
+            self._forget_limits()
             self._reports.on_standstill(True)
 
     def _go_on(self) -> None:
@@ -253,7 +252,7 @@ class Execution:
             lasted = self._clock() - self._paused_at  # does not count for the limits
             self._began_at += lasted
             self._alive_at += lasted
-            self._resumed.set()
+            self._watch_limits()
             self._reports.on_standstill(False)
 
     @contextmanager
@@ -294,11 +293,8 @@ class Execution:
 
     async def _until_ended(self, provider_task: asyncio.Task[Answer]) -> None:
         """Wait for the provider. When it was told to end and does not, it is left behind."""
-        stopped = asyncio.create_task(self._stopped.wait())
-        try:
-            await asyncio.wait([provider_task, stopped], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stopped.cancel()
+        either: list[asyncio.Future[Any]] = [provider_task, self._stopped]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         # It is not cancelled again: that would interrupt it while it ends its program.
         what = f"The provider of r{self.turn.run}"
         self.left_behind = bool(await bounded_calls.wait_or_leave([provider_task], what, END_SECONDS))
@@ -382,25 +378,30 @@ class Execution:
             if not self.paused or self.ending is not None:  # meanwhile
                 await asyncio.to_thread(process_control.resume, self._processes)
 
-    async def _watch_limits(self) -> None:
+    def _watch_limits(self) -> None:
         """End the run when it takes too long or gives no output for too long; not while it is paused."""
-        while True:
-            await self._resumed.wait()
-            idle = self._alive_at + self._limits.idle_seconds - self._clock()
-            total = self._began_at + self._limits.total_seconds - self._clock()
-            if total <= 0:
-                text = f"it took longer than {self._limits.total_seconds:g} seconds and was ended"
-                return self._stop(Outcome(failure=Failure("timed_out", text)))
-            if idle <= 0:
-                text = f"it gave no output for {self._limits.idle_seconds:g} seconds and was ended"
-                return self._stop(Outcome(failure=Failure("timed_out", text)))
-            await asyncio.sleep(min(idle, total) + 0.01)
+        if self._provider_task is None or self._standing_still or self._over:
+            return
+        idle = self._alive_at + self._limits.idle_seconds - self._clock()
+        total = self._began_at + self._limits.total_seconds - self._clock()
+        if total <= 0:
+            text = f"it took longer than {self._limits.total_seconds:g} seconds and was ended"
+            return self._stop(Outcome(failure=Failure("timed_out", text)))
+        if idle <= 0:
+            text = f"it gave no output for {self._limits.idle_seconds:g} seconds and was ended"
+            return self._stop(Outcome(failure=Failure("timed_out", text)))
+        wait = min(idle, total) + 0.01
+        self._limits_watched = asyncio.get_running_loop().call_later(wait, self._watch_limits)
+
+    def _forget_limits(self) -> None:
+        if self._limits_watched is not None:
+            self._limits_watched.cancel()
 
     def _stop(self, outcome: Outcome, *, orderly: bool = False) -> None:
         if self._ended is not None:
             return
         self._ended = outcome
-        self._stopped.set()
+        self._stopped.set_result(None)
         if self._provider_task is None:
             return
         if orderly:

@@ -5,7 +5,6 @@ Between the two transactions of a run (hiboss/agents/runner.py).
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -40,6 +39,7 @@ class Given(NamedTuple):
 class _Read(NamedTuple):
     """What the store says for a turn."""
 
+    zone: str
     content: turn_input.Content
     facts: instructions.Facts | None  # None: its provider takes no instructions
     seen: str | None  # of memory, by its session so far
@@ -82,33 +82,32 @@ class RunInputs:
             raise LaneError("bad_settings", f"its settings fit no longer: {refused.why}; {again}") from None
 
     async def _turn_input(self, turn: Turn, token: str, said: Sequence[str]) -> TurnInput:
-        now = clock.now()
-        zone = self._store.read(boss_timezone)
-        there, exact_to = clock.zone(zone), self._settings.count_exact_to
+        now, exact_to = clock.now(), self._settings.count_exact_to
         takes = self._providers.takes_instructions(turn.provider)
+        mark = self.mark(turn.run)
+        workspace = turn_input.workspace(self._home, turn.name, turn.workspace)
 
         def read(connection: Connection) -> _Read:
             agent, shown = (turn.agent, turn.name), turn.envelopes + turn.notices
+            zone = boss_timezone(connection)
+            there = clock.zone(zone)
             content = turn_input.content(
                 connection, self._home, agent, shown, now, there, exact_to, turn.beside
             )
             facts = instructions.facts(connection, turn.agent) if takes else None
             note = session_note(connection, turn, turn.session_why_new) if takes else ""
             seen = provider_sessions.memory_hash(connection, turn.run)
-            return _Read(content, facts, seen, note, provider_sessions.cost(connection, turn.run))
+            return _Read(zone, content, facts, seen, note, provider_sessions.cost(connection, turn.run))
 
-        found = await self._store.read_in_thread(read)
-        mark = self.mark(turn.run)
-        workspace = turn_input.workspace(self._home, turn.name, turn.workspace)
-
-        def look() -> tuple[dict[str, str], memory_files.Memory | None]:
+        def look(found: _Read) -> tuple[_Read, dict[str, str], memory_files.Memory | None]:
             deny = self._settings.environment_deny
             environment = turn_input.environment(self._home, turn.name, mark, token, deny)
             if found.facts is None:
-                return environment, None
-            return environment, memory_files.read(self._home, workspace, clock.from_ms(now, there).date())
+                return found, environment, None
+            today = clock.from_ms(now, clock.zone(found.zone)).date()
+            return found, environment, memory_files.read(self._home, workspace, today)
 
-        environment, memory = await asyncio.to_thread(look)
+        found, environment, memory = await self._store.read_and_go_on(read, look)
         told, text, seen = "", found.content.text, None
         if found.facts is not None and memory is not None:
             told = instructions.text(found.facts, self._home, workspace, turn.reply)
@@ -124,7 +123,7 @@ class RunInputs:
             envelopes=found.content.envelopes,
             due=found.content.due,
             now=now,
-            timezone=zone,
+            timezone=found.zone,
             workspace=workspace,
             environment=environment,
             session=turn.session,

@@ -23,6 +23,7 @@ from .migrations import migrate
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+U = TypeVar("U")
 READERS = 2
 
 
@@ -132,6 +133,11 @@ class Store:
         """Run a read that may take long, on another thread; all it reads is one snapshot."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, self._read_pooled, query)
+
+    async def read_and_go_on(self, query: Callable[[Connection], T], go_on: Callable[[T], U]) -> U:
+        """Do the same, and go on with what was read, on that thread. The snapshot is closed: it may wait."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, lambda: go_on(self._read_pooled(query)))
 
     def _read_pooled(self, query: Callable[[Connection], T]) -> T:
         connection: Connection | None = getattr(self._local, "connection", None)

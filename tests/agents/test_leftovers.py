@@ -1,0 +1,244 @@
+"""What a program leaves behind ends with it, whatever it is and however the program ends; and nothing leaks here.
+
+On each way by which the end of a program and what it left are found: with and without pidfds, by the numbers of
+processes and by a look at all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hiboss.agents import process_control, process_exit, process_table, recent_processes
+from hiboss.agents.child_process import Process
+from hiboss.agents.process_control import RunProcesses
+from tests.support.shell_agents import ESCAPES, SLEEP, STUBBORN, Program, has_ended
+from tests.support.started_programs import Hand, carriers, lines, tell, until
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it is about what Linux has")
+
+# As daemons do it: a session of its own, a second fork, another directory, no open files. Its pid is in `left`.
+DAEMON = f"""{shlex.quote(sys.executable)} -c '
+import os, sys, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+os.chdir("/")
+os.closerange(0, 100)
+with open(sys.argv[1] + "/new", "w") as file: file.write(str(os.getpid()))
+os.rename(sys.argv[1] + "/new", sys.argv[1] + "/left")
+time.sleep(1000)
+' "$D"
+while [ ! -e "$D/left" ]; do sleep 0.01; done
+"""
+KEPT = 'echo $! > "$D/left"\n'
+LEAVES = {
+    "a child": f"{SLEEP} >/dev/null 2>&1 &\n{KEPT}",
+    "one that has its pipes": f"{SLEEP} &\n{KEPT}",
+    "one that does not hear": f"{STUBBORN} >/dev/null 2>&1 &\n{KEPT}",
+    "one in another session": f"setsid {SLEEP} >/dev/null 2>&1 &\n{KEPT}",
+    "a daemon": DAEMON,
+    "one without an environment": f'{ESCAPES}cp "$D/escaped" "$D/left"\n',
+}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_control, "STEP_SECONDS", 0.2)
+
+
+@pytest.fixture(params=["by its number", "by a look at all", "without pidfds"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = str(request.param)
+    if name == "by a look at all":
+        monkeypatch.setattr(recent_processes, "MOST", -1)
+    else:
+        monkeypatch.setattr(recent_processes, "FASTEST", 100)  # a busy machine is slow
+    if name == "without pidfds":
+        monkeypatch.delattr(os, "pidfd_open")
+    return name
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    made = Program(tmp_path / "program")
+    yield made
+    process_control.signal_all(carriers(made), signal.SIGKILL)  # of a test that failed
+
+
+@pytest.mark.parametrize("how", ["by itself", "by a signal", "cancelled", "flooding"])
+@pytest.mark.parametrize("leaves", LEAVES)
+def test_what_a_program_leaves_ends_with_it(program: Program, leaves: str, how: str, way: str) -> None:
+    async def story() -> None:
+        last = {"by itself": "exit 0", "by a signal": "kill -KILL $$", "flooding": "exec yes flood"}
+        program.does(f"{LEAVES[leaves]}{last.get(how, SLEEP)}")
+        under_way = await Hand(program).begin()
+        await until(lambda: lines(program, "left"))
+        left = int(lines(program, "left")[0])
+        if how == "cancelled":
+            assert left in carriers(program)
+            under_way.cancel()
+        await asyncio.wait([under_way])
+        assert carriers(program) == []
+        assert not psutil.pid_exists(left) or has_ended(psutil.Process(left))
+
+    tell(story())
+
+
+def test_many_programs_leave_no_file_no_thread_and_no_dead_process_here(program: Program) -> None:
+    program.becomes("#!/bin/sh\nread turn\necho $turn\n")
+
+    def here() -> tuple[int, int, int]:
+        return len(os.listdir("/proc/self/fd")), threading.active_count(), len(psutil.Process().children())
+
+    async def story() -> None:
+        assert (await Hand(program).ends()).status == 0
+        before = here()
+        for number in range(200):
+            hand = Hand(program, given=b"%d\n" % number)
+            assert (await hand.ends()).status == 0
+            assert hand.output == b"%d\n" % number
+        assert here() == before
+
+    tell(story())
+
+
+def test_a_program_that_others_reap_too_takes_no_child_of_theirs(program: Program, way: str) -> None:
+    """Only the program itself is reaped: what another part of the daemon has started is its own."""
+
+    async def story() -> None:
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        program.does("exit 5")
+        assert (await Hand(program).ends()).status == 5
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+
+    tell(story())
+
+
+def test_without_pidfds_a_thread_sees_the_end_of_a_program(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story() -> None:
+        program.waits("exit 4")
+        before = threading.active_count()
+        under_way = await Hand(program).begin()
+        assert threading.active_count() == before + 1
+        assert process_exit.watch(os.getpid(), lambda: None) is process_exit.not_watched
+        program.let_go()
+        assert (await under_way).status == 4
+        await until(lambda: threading.active_count() == before)
+
+    monkeypatch.delattr(os, "pidfd_open")
+    tell(story())
+
+
+def test_standard_input_is_a_pipe_that_can_be_opened_by_its_name(program: Program) -> None:
+    async def story() -> None:
+        program.becomes("#!/bin/sh\nexec cat /dev/stdin\n")
+        hand = Hand(program)
+        assert (await hand.ends()).status == 0
+        assert hand.output == b"a turn\n"
+
+    tell(story())
+
+
+# --- by the numbers of processes -----------------------------------------------------
+
+
+@pytest.fixture
+def ended(monkeypatch: pytest.MonkeyPatch) -> tuple[int, RunProcesses]:
+    """The number of a program that has ended, and how its processes would be recognised."""
+    monkeypatch.setattr(recent_processes, "MOST", 10_000)
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    since = int(process_control.started_at(child) or 0)
+    os.waitpid(child, 0)
+    return child, RunProcesses(frozenset({child}), frozenset({"mark of nobody"}), since)
+
+
+def say_last(monkeypatch: pytest.MonkeyPatch, *numbers: int) -> None:
+    """Let the machine say that these numbers were given last, one after the other."""
+    said = iter(numbers)
+    monkeypatch.setattr(recent_processes, "_last_number", lambda: next(said))
+
+
+def test_where_no_number_was_given_since_nothing_is_left(
+    ended: tuple[int, RunProcesses], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number, run = ended
+    say_last(monkeypatch, number)
+    assert recent_processes.is_none_left(run, number, 0.01)
+
+
+@pytest.mark.parametrize("last", [0, -5, 10_001], ids=["not known", "begun anew", "too many"])
+def test_it_is_not_sure_that_nothing_is_left_if_the_numbers_do_not_tell(
+    ended: tuple[int, RunProcesses], monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    number, run = ended
+    say_last(monkeypatch, *[number + last if last else 0] * recent_processes.PASSES)
+    assert not recent_processes.is_none_left(run, number, 0.01)
+
+
+def test_it_is_not_sure_after_a_time_in_which_all_numbers_can_have_been_given(
+    ended: tuple[int, RunProcesses],
+) -> None:
+    number, run = ended
+    most = int(Path("/proc/sys/kernel/pid_max").read_text())
+    assert not recent_processes.is_none_left(run, number, most / recent_processes.FASTEST + 1)
+
+
+def test_what_was_started_during_a_pass_is_looked_at_in_the_next_one(
+    ended: tuple[int, RunProcesses], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number, run = ended
+    looked_at: list[int] = []
+
+    def noted(one: int, since: int) -> None:
+        looked_at.append(one)
+
+    monkeypatch.setattr(process_table, "process", noted)
+    say_last(monkeypatch, number + 2, number + 4, number + 4)
+    assert recent_processes.is_none_left(run, number, 0.01)
+    assert looked_at == [number + 1, number + 2, number + 3, number + 4]
+    say_last(monkeypatch, *range(number + 1, number + 100))
+    assert not recent_processes.is_none_left(run, number, 0.01)  # others are started all the time
+
+
+def test_a_process_of_another_run_among_the_numbers_is_no_leftover(program: Program, tmp_path: Path) -> None:
+    async def story() -> None:
+        first = Program(tmp_path / "first")
+        first.waits()
+        ends = await Hand(first).begin()
+        program.does(SLEEP)
+        other = Hand(program)
+        goes_on = await other.begin()
+        first.let_go()
+        assert (await ends).status == 0
+        assert not has_ended(psutil.Process(other.pid))
+        goes_on.cancel()
+        await asyncio.wait([goes_on])
+
+    tell(story())
+
+
+def test_a_program_that_cannot_be_started_leaves_no_open_file(tmp_path: Path) -> None:
+    async def story() -> None:
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(FileNotFoundError):
+            await Process([str(tmp_path / "none")], str(tmp_path), {}, 1_000).start()
+        assert len(os.listdir("/proc/self/fd")) == before
+
+    tell(story())
