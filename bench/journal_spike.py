@@ -22,10 +22,11 @@ from .homes import say
 from .journal import Journal
 from .journal_server import Tables
 from .load import ROOT, generate
-from .sends import ONE, WARM_SECONDS, WAYS, Way
+from .sends import DEEP, ONE, WARM_SECONDS, WAYS, Way
 from .spike_process import SIZE, Spike
 from .trees import Tree
 
+LONG_SECONDS = 8.0
 REPLAYS = (10_000, 100_000)
 BIG = 64 << 20  # a journal file for these
 Slice = tuple[float, float, float, float]  # a second, CPU µs each, p50 ms, p99 ms
@@ -96,6 +97,7 @@ def sends(directory: Path, rounds: int, seconds: float) -> None:
         for way in WAYS:
             show(way, taken[way.key], median(sides.unapplied[way.key]))
         show_reading(sides.spike, seconds)
+        show_long(sides)
     finally:
         sides.ours.stop()
         sides.spike.kill()
@@ -121,6 +123,16 @@ def show_reading(spike: Spike, seconds: float) -> None:
         f"a send: p50 {sent.p50:.2f} ms, p99 {sent.p99:.2f} ms; then until it can be read in SQLite: "
         f"p50 {read.p50:.2f} ms, p99 {read.p99:.2f} ms"
     )
+
+
+def show_long(sides: Sides) -> None:
+    """When it does not end: then what is applied sets the pace."""
+    for name, server in (("the spike", sides.spike), ("without a journal", sides.lean)):
+        sent, _, late = server.send(DEEP, LONG_SECONDS)
+        print(
+            f"{DEEP.group} in flight for {LONG_SECONDS:.0f} s, {name}: {sent.rate:,.0f}/s, the slowest answer "
+            f"{sent.most:.0f} ms, {late * 1000:.0f} ms more until all is in SQLite"
+        )
 
 
 def replays(directory: Path) -> None:

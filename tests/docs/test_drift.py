@@ -16,6 +16,7 @@ from tests.docs.pages import ROOT
 COPIED = [
     "hiboss",
     "docs",
+    "bench",
     "tests/docs",
     "tests/real",
     "tests/support",
