@@ -5,9 +5,9 @@ Sending is in `sending`, marking in `envelope_marks`, claiming in `leases`.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple, NotRequired, cast
+from collections.abc import Coroutine, Sequence
+from functools import partial
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 import orjson
 from pydantic import Field
@@ -92,6 +92,7 @@ class EnvelopeDetail(TypedDict):
     "envelope.list",
     level=Level.RESTRICTED,
     effect="read",
+    plans=True,
     params=List,
     result=EnvelopePage,
     errors=(
@@ -108,27 +109,48 @@ class EnvelopeDetail(TypedDict):
         errors.TooLarge,
     ),
 )
-async def listed(context: Context, caller: Caller, params: List) -> EnvelopePage:
+def listed(
+    context: Context, caller: Caller, params: List
+) -> EnvelopePage | Coroutine[Any, Any, EnvelopePage]:
     """List envelopes of a box, newest first; it changes nothing."""
     query = _query(context, caller, params)
-
-    def read(connection: Connection) -> EnvelopePage:
-        page = paging.page(connection, query)
-        shown = envelope_bytes(context, connection, page.ids, caller.sees)
-        position = page.first(len(shown)).next
-        result: EnvelopePage = {
-            "envelopes": shown,
-            "next": position.text(context.store.epoch) if position else None,
-            "timezone": context.timezone,
-        }
-        if params.count:
-            total = paging.count(connection, query, context.settings.count_exact_to)
-            result["total"], result["total_capped"] = total.number, total.capped
-        return result
-
+    exact_to = context.settings.count_exact_to if params.count else None
+    read = partial(_answer, context, query, caller.sees, exact_to)
     if query.filtered or params.count:
-        return await context.store.read_in_thread(read)
+        return context.store.read_in_thread(read)
     return context.store.read(read)
+
+
+def _answer(
+    context: Context, query: paging.Query, viewer: int | None, exact_to: int | None, connection: Connection
+) -> EnvelopePage:
+    """Return a page as the bytes of an answer. Who looks again before the store changes gets the same."""
+    kept = connection.kept() if isinstance(connection, Reader) else {}
+    key = (query, viewer, exact_to, context.settings.page_bytes)
+    found: EnvelopePage | None = kept.get(key)
+    if found is None:
+        data = orjson.dumps(_page(context, connection, query, viewer, exact_to))
+        found = cast(EnvelopePage, orjson.Fragment(data))
+        if len(data) <= KEPT_BYTES:
+            kept[key] = found
+    return found
+
+
+def _page(
+    context: Context, connection: Connection, query: paging.Query, viewer: int | None, exact_to: int | None
+) -> EnvelopePage:
+    page = paging.page(connection, query)
+    shown = envelopes_json(context, page.ids, viewer)
+    position = page.first(len(shown)).next
+    result: EnvelopePage = {
+        "envelopes": shown,
+        "next": position.text(context.store.epoch) if position else None,
+        "timezone": context.timezone,
+    }
+    if exact_to is not None:
+        total = paging.count(connection, query, exact_to)
+        result["total"], result["total_capped"] = total.number, total.capped
+    return result
 
 
 def envelopes_json(
@@ -148,55 +170,6 @@ def envelopes_json(
         return [envelope_json.envelope(row, context.home, details) for row in rows]
 
     return context.store.read(read)
-
-
-class _Made(NamedTuple):
-    """An envelope as it is answered, and how many bytes its content has at most."""
-
-    json: envelope_json.EnvelopeJson
-    most: int
-
-
-def envelope_bytes(
-    context: Context, connection: Connection, numbers: Sequence[int], viewer: int | None
-) -> list[envelope_json.EnvelopeJson]:
-    """Return the same as `envelopes_json`, each as the bytes of an answer: for an operation to pass on.
-
-    They are made once for each state of the store: who looks again is answered with the same bytes.
-    """
-    most = context.settings.page_bytes
-    found: list[envelope_json.EnvelopeJson] = []
-    start, left = 0, float(most)
-    while start < len(numbers):
-        end = start + paging.MEASURED_AT_ONCE  # large texts after the end of a page need not be read
-        for made in _made(context, connection, numbers[start:end], viewer):
-            found.append(made.json)
-            left -= made.most
-        start = end
-        if left < 0:  # maybe it does not fit
-            numbers, left = paging.fitting(connection, numbers, most), math.inf
-    return found[: len(numbers)]
-
-
-def _made(
-    context: Context, connection: Connection, numbers: Sequence[int], viewer: int | None
-) -> list[_Made]:
-    kept: dict[tuple[int, int | None], _Made] = connection.kept() if isinstance(connection, Reader) else {}
-    missing = [number for number in numbers if (number, viewer) not in kept]
-    if not missing:
-        return [kept[number, viewer] for number in numbers]
-    rows = envelope_rows.shown(connection, missing)
-    details = envelope_details.of_page(connection, rows, viewer)
-    made = {}
-    for row in rows:
-        data = orjson.dumps(envelope_json.envelope(row, context.home, details))
-        one = made[row.id] = _Made(
-            cast("envelope_json.EnvelopeJson", orjson.Fragment(data)), paging.most(row)
-        )
-        if len(data) <= KEPT_BYTES:
-            kept[row.id, viewer] = one
-    found = (made.get(number) or kept.get((number, viewer)) for number in numbers)
-    return [one for one in found if one is not None]
 
 
 def _query(context: Context, caller: Caller, params: List) -> paging.Query:

@@ -16,12 +16,12 @@ Connection = sqlite3.Connection
 Row = sqlite3.Row
 
 MINIMUM = (3, 37, 0)  # STRICT tables
-KEPT = 1_000  # things, of at most
-KEPT_BYTES = 4_096  # bytes each
+KEPT = 100  # answers, of at most
+KEPT_BYTES = 65_536  # bytes each
 
 
 class Reader(sqlite3.Connection):
-    """A connection that only reads. It keeps what was made of rows, until anybody changes the database."""
+    """A connection that only reads. It keeps answers that were made of rows, until the database changes."""
 
     _version: int | None = None
     _kept: dict[Any, Any]

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from ..core.envelope_json import ShownEnvelope
 from . import envelope_walks
 from .connection import Connection
 from .group_commit import Tx
@@ -73,12 +72,6 @@ def fitting(
         left -= size
         found += len(some)
     return list(ids)
-
-
-def most(row: ShownEnvelope) -> int:
-    """Return how many bytes the content of an envelope has at most, as `fitting` counts them."""
-    others = len(row.metadata or "") + len(row.channel or "") + len(row.attachments or "")
-    return LARGEST_IN_JSON * (len(row.text) + others)
 
 
 def _surely_fit(connection: Connection | Tx, groups: Sequence[Sequence[int]], most: int, of: str) -> bool:

@@ -58,13 +58,27 @@ def test_a_quote_is_kept_only_for_the_one_who_may_see_it(daemon: RunningDaemon) 
         assert (shown["quote"], hidden["quote"]) == ("between us", None)
 
 
-def test_large_envelopes_and_pages_of_many_are_listed_as_they_are(daemon: RunningDaemon) -> None:
+def test_a_page_that_is_too_large_to_keep_is_listed_as_it_is(daemon: RunningDaemon) -> None:
     nex, kai = agents(daemon, 2)
-    texts = [f"{one}" * KEPT_BYTES if one % 3 else "small" for one in range(10, 40)]
+    texts = [f"{one}" * KEPT_BYTES for one in range(10, 14)]
     for text in texts:
         nex.tell(kai, text=text)
     for _ in range(2):
         assert [one["text"] for one in kai.list(page_size=100, oldest_first=True)] == texts
+
+
+def test_each_filter_and_each_reader_has_a_page_of_its_own(daemon: RunningDaemon) -> None:
+    nex, kai = agents(daemon, 2)
+    numbers = [nex.tell(kai) for _ in range(3)]
+    kai.call("envelope.ack", ids=numbers[:1])
+    for _ in range(2):
+        assert [one["id"] for one in kai.list(oldest_first=True)] == numbers
+        assert [one["id"] for one in kai.list(status="pending", oldest_first=True)] == numbers[1:]
+        assert [one["id"] for one in kai.list(page_size=1)] == numbers[-1:]
+        assert [one["id"] for one in boss(daemon).list(address=kai.address)] == numbers[::-1]
+        assert nex.list() == []
+        assert "total" not in kai.call("envelope.list")
+        assert kai.call("envelope.list", count=True)["total"] == 3
 
 
 @pytest.fixture
