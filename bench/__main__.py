@@ -148,7 +148,7 @@ def measure_boxes(directory: Path, given: argparse.Namespace) -> list[Figure]:
     try:
         rests = life.measure(large, small, sizes, given.rounds)
         figures = reads.measure(large, small, sizes, seconds=1.5 if given.quick else 4.0)
-        figures.append(command.measure(small, runs=15 if given.quick else 25))
+        figures += command.measure(small, runs=15 if given.quick else 25)
     finally:
         large.stop()
         small.stop()
