@@ -130,8 +130,8 @@ def show_long(sides: Sides) -> None:
     for name, server in (("the spike", sides.spike), ("without a journal", sides.lean)):
         sent, _, late = server.send(DEEP, LONG_SECONDS)
         print(
-            f"{DEEP.group} in flight for {LONG_SECONDS:.0f} s, {name}: {sent.rate:,.0f}/s, the slowest answer "
-            f"{sent.most:.0f} ms, {late * 1000:.0f} ms more until all is in SQLite"
+            f"{DEEP.group} in flight for {LONG_SECONDS:.0f} s, {name}: {sent.rate:,.0f}/s, "
+            f"the slowest answer {sent.most:.0f} ms, {late * 1000:.0f} ms more until all is in SQLite"
         )
 
 
