@@ -111,11 +111,10 @@ def environment_of_agent(home: Home, agent: str, deny: Sequence[str] = ()) -> di
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(_DAEMON_PREFIX)
-        and not any(fnmatchcase(name, one) for one in deny)
-        and redact(value) == value
-        and not _has_secret(value, secrets)
+        if not name.startswith(_DAEMON_PREFIX) and not any(fnmatchcase(name, one) for one in deny)
     }
+    if _may_have_secrets("\0".join(kept.values()), secrets):
+        kept = {name: value for name, value in kept.items() if not _has_secret(value, secrets)}
     path = kept.get("PATH") or os.defpath
     return {
         **kept,
@@ -125,8 +124,15 @@ def environment_of_agent(home: Home, agent: str, deny: Sequence[str] = ()) -> di
     }
 
 
+def _may_have_secrets(values: str, secrets: Iterable[str]) -> bool:
+    """Tell whether one of these values may have a secret: asked for all at once, for mostly none has."""
+    return redact(values) != values or any(one in values for one in secrets)
+
+
 def _has_secret(value: str, secrets: Iterable[str]) -> bool:
     """Return whether a value contains a secret, or is a short one, which many harmless values contain."""
+    if redact(value) != value:
+        return True
     return any(one == value if len(one) < SHORTEST_SECRET else one in value for one in secrets)
 
 

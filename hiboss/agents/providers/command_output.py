@@ -46,6 +46,7 @@ class OutputReader:
         self._line_length = 0
         self._plain: list[str] = []
         self._plain_bytes = 0
+        self._unshown: list[str] = []  # lines of the answer that came together, and are shown together
         self._deltas: list[str] = []
         self._delta_bytes = 0
         self._final: str | None = None
@@ -81,8 +82,11 @@ class OutputReader:
 
     async def _take(self, text: str) -> None:
         *ended, open_ = text.replace("\x00", "\ufffd").split("\n")
-        for piece in ended:
-            await self._end_line(piece)
+        try:
+            for piece in ended:
+                await self._end_line(piece)
+        finally:
+            self._show()
         if open_:
             self._line.append(open_)
             self._line_length += len(open_)
@@ -105,6 +109,7 @@ class OutputReader:
         self._line, self._line_length = [], 0
         control = None if shown else _control_line(line)
         if control is not None:
+            self._show()
             done = self._kinds[control["hiboss"]](control, storable_text(str(control.get("text") or "")))
             if done is not None:
                 await done
@@ -112,7 +117,12 @@ class OutputReader:
         self._plain.append(f"{line}\n")
         self._plain_bytes += len(line.encode()) + 1
         self._check_size(0)
-        self._run.progress(Progress("delta", f"{piece if shown else line}\n"))
+        self._unshown.append(f"{piece if shown else line}\n")
+
+    def _show(self) -> None:
+        if self._unshown:
+            lines, self._unshown = self._unshown, []
+            self._run.progress(Progress("delta", "".join(lines)))
 
     def _check_size(self, more: int) -> None:
         if self._final is None and self._plain_bytes + more > self._answer_bytes + SLACK_BYTES:
