@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, NotRequired, cast
+from typing import Annotated, Any, Literal, NotRequired
 
-import orjson
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, envelope_json, errors, ids
 from ..core.envelope import Box, Status
 from ..store import envelope_details, envelope_rows, paging
-from ..store.connection import KEPT_BYTES, Connection, Reader
-from . import receipts
+from ..store.connection import Connection
+from . import kept_answers, receipts
 from .addresses import acting_for, every_id
 from .auth import Caller
 from .context import Context
@@ -115,25 +114,15 @@ def listed(
     """List envelopes of a box, newest first; it changes nothing."""
     query = _query(context, caller, params)
     exact_to = context.settings.count_exact_to if params.count else None
-    read = partial(_answer, context, query, caller.sees, exact_to)
+    key = ("envelope.list", query, caller.sees, exact_to, context.settings.page_bytes)
+
+    def read(connection: Connection) -> EnvelopePage:
+        make = partial(_page, context, connection, query, caller.sees, exact_to)
+        return kept_answers.answer(connection, key, make)
+
     if query.filtered or params.count:
         return context.store.read_in_thread(read)
     return context.store.read(read)
-
-
-def _answer(
-    context: Context, query: paging.Query, viewer: int | None, exact_to: int | None, connection: Connection
-) -> EnvelopePage:
-    """Return a page as the bytes of an answer. Who looks again before the store changes gets the same."""
-    kept = connection.kept() if isinstance(connection, Reader) else {}
-    key = (query, viewer, exact_to, context.settings.page_bytes)
-    found: EnvelopePage | None = kept.get(key)
-    if found is None:
-        data = orjson.dumps(_page(context, connection, query, viewer, exact_to))
-        found = cast(EnvelopePage, orjson.Fragment(data))
-        if len(data) <= KEPT_BYTES:
-            kept[key] = found
-    return found
 
 
 def _page(
@@ -164,8 +153,7 @@ def envelopes_json(
         return []
 
     def read(connection: Connection) -> list[envelope_json.EnvelopeJson]:
-        shown = paging.fitting(connection, numbers, most_bytes or context.settings.page_bytes)
-        rows = envelope_rows.shown(connection, shown)
+        rows = paging.shown(connection, numbers, most_bytes or context.settings.page_bytes)
         details = envelope_details.of_page(connection, rows, viewer)
         return [envelope_json.envelope(row, context.home, details) for row in rows]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -15,6 +16,7 @@ from ..core.message_json import MessageJson
 from ..store import controls, message_rows, message_walks, paging, unread_counts
 from ..store.connection import Connection
 from ..store.paging import Page, Query, Total, Walk
+from . import kept_answers
 from .auth import Caller
 from .context import Context
 from .message_filters import FILTER_ERRORS, MessageFilters, Paged, check_flat, message_query, skipped
@@ -69,11 +71,16 @@ async def listed(context: Context, caller: Caller, params: MessageFilters) -> Me
     check_flat(caller, params)
     walk = message_walks.walk_by_change if params.sort_by == "updated_at" else message_walks.walk
 
-    def read(connection: Connection) -> MessagePage:
-        query = message_query(context, caller, params)
+    def make(connection: Connection, query: Query) -> MessagePage:
         unread = _unread(connection, query, context.settings.count_exact_to)
         totals, messages = messages_page(context, connection, caller, query, params, walk)
         return {"messages": messages, "unread": unread.number, "unread_capped": unread.capped, **totals}
+
+    def read(connection: Connection) -> MessagePage:
+        query, limits = message_query(context, caller, params), context.settings
+        which = (query, walk, params.page, params.cursor, limits.count_exact_to, limits.page_bytes)
+        key = ("message.list", caller.id, caller.sees, which, repr(query.meta))  # where True is not 1
+        return kept_answers.answer(connection, key, partial(make, connection, query))
 
     return await context.store.read_in_thread(read)
 

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from . import envelope_walks
+from ..core.envelope_json import ShownEnvelope
+from . import envelope_rows, envelope_walks
 from .connection import Connection
 from .group_commit import Tx
 from .list_query import Page, Position, Query
 
-__all__ = ["Page", "Position", "Query", "Total", "Walk", "count", "fitting", "page"]
+__all__ = ["Page", "Position", "Query", "Total", "Walk", "count", "fitting", "page", "shown"]
 
 MEASURED_AT_ONCE = 10  # envelopes; large texts after the end of a page need not be read
 LARGEST_IN_JSON = 6  # bytes that one byte of a text can have in an answer, as \u0001
@@ -72,6 +73,23 @@ def fitting(
         left -= size
         found += len(some)
     return list(ids)
+
+
+def shown(connection: Connection, ids: Sequence[int], most: int) -> list[ShownEnvelope]:
+    """Return the first of these envelopes as they are shown: those that `fitting` would return."""
+    rows: list[ShownEnvelope] = []
+    left = most
+    for start in range(0, len(ids), MEASURED_AT_ONCE):
+        some = envelope_rows.shown(connection, ids[start : start + MEASURED_AT_ONCE])
+        rows += some
+        left -= LARGEST_IN_JSON * sum(_length(row) for row in some)
+        if left < 0:  # some may be too many: they must be measured
+            return envelope_rows.shown(connection, fitting(connection, ids, most))
+    return rows
+
+
+def _length(row: ShownEnvelope) -> int:
+    return len(row.text) + sum(len(one) for one in (row.metadata, row.channel, row.attachments) if one)
 
 
 def _surely_fit(connection: Connection | Tx, groups: Sequence[Sequence[int]], most: int, of: str) -> bool:

@@ -81,6 +81,23 @@ def test_each_filter_and_each_reader_has_a_page_of_its_own(daemon: RunningDaemon
         assert kai.call("envelope.list", count=True)["total"] == 3
 
 
+def test_a_page_of_messages_is_that_of_its_filter_and_of_now(daemon: RunningDaemon) -> None:
+    nex, kai = agents(daemon, 2)
+    one = nex.call("envelope.send", to=kai.address, text="one", metadata={"n": 1})["message"]
+    true = nex.call("envelope.send", to=kai.address, text="true", metadata={"n": True})["message"]
+
+    def found(**params: Any) -> list[str]:
+        return [message["message_id"] for message in kai.call("message.list", **params)["messages"]]
+
+    for _ in range(2):
+        assert found() == [true, one]
+        assert (found(page=2, page_size=1), found(page=1, page_size=1)) == ([one], [true])
+        assert found(thread_id=one, meta={"n": 1}) == [one]
+        assert found(thread_id=one, meta={"n": True}) == []
+    nex.call("message.edit", id=one, text="two")
+    assert kai.call("message.list")["messages"][1]["body"]["content"] == "two"
+
+
 @pytest.fixture
 def reader(tmp_path: Path) -> Any:
     home = Home(str(tmp_path / "home"))
