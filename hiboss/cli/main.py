@@ -21,7 +21,6 @@ from . import output
 from .ending import run_to_end
 from .plain_commands import COMPLETE, PlainCommands
 from .positional import HELP
-from .typer_commands import typer_commands
 
 NOUNS = {
     "up": "Set up this home if needed, and run the daemon here.",
@@ -158,7 +157,11 @@ def declared(noun: str) -> typer.Typer | PlainCommands:
 
 def _noun(name: str) -> typer.Typer:
     found = declared(name)
-    return typer_commands(found) if isinstance(found, PlainCommands) else found
+    if not isinstance(found, PlainCommands):
+        return found
+    from .typer_commands import typer_commands
+
+    return typer_commands(found)
 
 
 def _build(noun: typer.Typer, verb: CommandInfo) -> Any:

@@ -121,6 +121,7 @@ LATE_IMPORTS = {
     "hiboss/cli/commands/config.py::check ...core.settings": "the settings table, which other commands do not need",
     "hiboss/cli/daemon_process.py::check_settings ..core.settings": "the settings table, which other commands do not need",
     "hiboss/cli/key_values.py::_pair json": "only --meta needs it",
+    "hiboss/cli/main.py::_noun .typer_commands": "the options of plain commands, which others do not need",
     "hiboss/cli/main.py::declared importlib.import_module": "a command pays for its own noun only",
     "hiboss/cli/quick/program.py::main __import__": "the same",
     "hiboss/cli/call.py::notice_other_version .daemon_process": "subprocess, which only a daemon of another version needs",

@@ -162,7 +162,7 @@ def _agents(home: Home) -> list[dict[str, Any]]:
 def _this_command(home: Home) -> str:
     """The command that calls this hiboss from any directory."""
     program = os.path.abspath(sys.argv[0])
-    words = [sys.executable, "-m", "hiboss.cli.main"] if program.endswith(".py") else [program]
+    words = [sys.executable, "-m", "hiboss.cli.entry"] if program.endswith(".py") else [program]
     prefix = f"HIBOSS_HOME={shlex.quote(str(home))} " if os.environ.get("HIBOSS_HOME") else ""
     return prefix + shlex.join(words)
 
