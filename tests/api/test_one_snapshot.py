@@ -292,6 +292,8 @@ def test_an_operation_that_never_waits_is_a_plain_function() -> None:
     for one in REGISTRY.values():
         if one.follows:
             continue  # it changes what its connection gets, so it runs on the loop
+        if not (one.reads or inspect.iscoroutinefunction(one.run)):
+            continue  # it returns what is left to wait for, if there is something
         body = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(one.run))))
         waits = any(isinstance(node, (ast.Await, ast.AsyncWith, ast.AsyncFor)) for node in body)
         assert one.reads is not waits, one.name
