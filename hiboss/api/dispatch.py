@@ -261,6 +261,6 @@ def _check(operation: Operation, given: dict[str, Any], limits: Settings) -> Par
         given = dict(islice(given.items(), len(operation.param_names) + UNKNOWN_SHOWN))
     check_sizes(operation.name, operation.sizes, given, limits)
     try:
-        return operation.params.model_validate(given)
+        return operation.validate(given)
     except ValidationError as error:
         raise InvalidParams(detail=explain(operation, given, error)) from None

@@ -101,6 +101,7 @@ class Operation:
     changes: str | None  # it changes the agent or person that its parameter `name` names
     reads: bool  # its handler is a plain function that only reads
     run: Handler
+    validate: Callable[[dict[str, Any]], Params]  # what `params.model_validate` calls
     param_names: tuple[str, ...]  # as requests name them, in the declared order
 
     @property
@@ -181,6 +182,7 @@ def operation(
             changes=changes,
             reads=reads,
             run=handler,
+            validate=params.__pydantic_validator__.validate_python,
             param_names=tuple(field.alias or one for one, field in params.model_fields.items()),
         )
         return handler

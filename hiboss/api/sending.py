@@ -24,6 +24,7 @@ _KINDS = {kind.word: kind for kind in Kind}  # dictionaries, since every send lo
 _PRIORITIES = {priority.word: priority for priority in Priority}
 _PARSE_MODES = {None: None, "plain": Kind.TEXT, "markdown": Kind.MARKDOWN, "html": Kind.HTML}
 IN_CONVERSATION = "a conversation has its own recipients: give either conversation, or to or to_sender"
+_PLAIN = frozenset({"to", "text", "sender"})  # what `draft_of` itself looks at
 LONGEST_ACK_MS = 400 * 24 * 3_600_000
 
 
@@ -119,19 +120,30 @@ def handed_by(caller: Caller, given: Sequence[str]) -> Handed | None:
 def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: str | None = None) -> Draft:
     """Return the draft that a request asks for. Without a caller, `sender` was checked before."""
     to = [params.to] if isinstance(params.to, str) else params.to
-    if params.conversation is not None and (to or params.to_sender):
+    from_ = parse_address(sender) if caller is None and sender else _sender(context, caller, params)
+    draft = Draft(
+        from_,
+        None if caller is None else caller.id,
+        tuple([resolve(context.store, caller or OWNER, address, UnknownRecipient) for address in to]),
+        params.text,
+        caller is None or caller.is_boss,
+    )
+    if from_ == BOSS:
+        draft = draft._replace(from_boss=True)
+    if params.model_fields_set <= _PLAIN and (caller is None or not caller.session):
+        return draft  # nearly always; all that follows has its default
+    return _with_options(context, caller, params, draft)
+
+
+def _with_options(context: Context, caller: Caller | None, params: Send, draft: Draft) -> Draft:
+    """Return a draft with what was said besides its text and its recipients, or is known by the token."""
+    if params.conversation is not None and (draft.to or params.to_sender):
         raise errors.InvalidParams(detail=IN_CONVERSATION)
     deliver_at = None
     if params.deliver_at is not None:
         deliver_at = clock.deliver_at(params.deliver_at, now=clock.now(), zone=context.zone)
     session = context.settings.check_word("session", params.session)
-    from_ = parse_address(sender) if caller is None and sender else _sender(context, caller, params)
-    return Draft(
-        sender=from_,
-        caller=None if caller is None else caller.id,
-        sees_all=caller is None or caller.is_boss,
-        to=tuple([resolve(context.store, caller or OWNER, address, UnknownRecipient) for address in to]),
-        text=params.text,
+    return draft._replace(
         subject=params.subject,
         kind=_KINDS[params.type],
         parse_mode=_PARSE_MODES[params.parse_mode],
@@ -140,7 +152,7 @@ def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: s
         conversation=None if params.conversation is None else ids.number(params.conversation, "conversation"),
         reply_to=None if params.reply_to is None else ids.parse(params.reply_to, "envelope", "message"),
         interruptible=params.interruptible,
-        from_boss=params.from_boss or from_ == BOSS,
+        from_boss=params.from_boss or draft.from_boss,
         from_name=params.from_name,
         run=None if caller is None else caller.run,
         trace=_trace(caller, params.trace_id),

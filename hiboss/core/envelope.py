@@ -176,6 +176,8 @@ def check_text(text: str, field: str = "text") -> str:
     """Return the text if it can be stored and shown again unchanged; raise BadText if not."""
     if "\x00" in text:
         raise BadText(field=field, why="it contains a NUL character; leave it out")
+    if text.isascii():
+        return text  # what follows costs more
     try:
         text.encode()
     except UnicodeEncodeError:

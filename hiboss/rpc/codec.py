@@ -10,6 +10,7 @@ import orjson
 from ..core.errors import FrameTooLarge, HibossError, InternalError, InvalidRequest, ParseError
 
 Id = str | int | float | None
+_USUAL_IDS = (int, str)
 _EXACT = 2.0**53  # orjson reads an integer of more than 64 bits as a float, and loses digits above this
 
 
@@ -109,19 +110,24 @@ def _request(document: Any) -> Request | Malformed:
     if not isinstance(document, dict):
         return Malformed(InvalidRequest(detail="it is not an object"))
     id_ = document.get("id")
+    method, params = document.get("method"), document.get("params")
+    if type(id_) in _USUAL_IDS and type(method) is str and type(params) is dict and _is_2_0(document):
+        return Request(method, params, id_, False)  # nearly always
     if isinstance(id_, bool) or not isinstance(id_, (str, int, float, type(None))):
         return Malformed(InvalidRequest(detail="id must be a string, a number or null"))
     if isinstance(id_, float) and abs(id_) > _EXACT:
         return Malformed(InvalidRequest(detail="id is a number too large to be returned unchanged"))
-    if document.get("jsonrpc") != "2.0":
+    if not _is_2_0(document):
         return Malformed(InvalidRequest(detail='jsonrpc must be "2.0"'), id_)
-    method = document.get("method")
     if not isinstance(method, str):
         return Malformed(InvalidRequest(detail="method must be a string"), id_)
-    params = document.get("params")
     if "params" in document and not isinstance(params, (dict, list)):
         return Malformed(InvalidRequest(detail="params must be an object or an array"), id_)
     return Request(method, params, id_, "id" not in document)
+
+
+def _is_2_0(document: dict[str, Any]) -> bool:
+    return document.get("jsonrpc") == "2.0"
 
 
 def result(id_: Id, value: Any) -> bytes:

@@ -23,6 +23,7 @@ from .answers import Answers, PendingAnswer
 from .waiting_bytes import WaitingBytes
 
 log = logging.getLogger(__name__)
+LOGIN = "auth.login"
 STARTED_AT_ONCE = 32  # requests of one client; then others have their turn
 FLUSHED_AT = 64 * 1024  # bytes of answers; less is written when the requests that came with it are started
 
@@ -191,7 +192,7 @@ class Session:
         )
 
     def _proceed_soon(self) -> None:
-        """Go on when others had their turn, and a task that was created has begun: requests begin in order."""
+        """Go on when others had their turn, and a new task has begun: requests begin in order."""
         if not self._proceed_planned:
             self._proceed_planned = True
             asyncio.get_running_loop().call_soon(self._proceed)
@@ -202,18 +203,19 @@ class Session:
             self._answers.settle(self._answers.reserve(), codec.failure(None, line))
             return
         parsed = codec.parse(line, self._settings.batch_requests)
-        if isinstance(parsed, codec.Malformed):
-            self._answers.settle(self._answers.reserve(), codec.failure(parsed.id, parsed.error))
-        elif isinstance(parsed, codec.Batch):
-            for call in parsed.calls:
-                self._login_first(call)
-            self._begin(parsed.calls, self._run_batch(parsed, self._token), len(line))
-        else:
-            self._login_first(parsed)
+        if isinstance(parsed, codec.Request):
+            if parsed.method == LOGIN:
+                self._login_first(parsed)
             if parsed.notification or self._dispatcher.may_wait(parsed.method):
                 self._begin([parsed], self._run_alone(parsed, self._token), len(line))
             else:  # nearly all requests
                 self._start_one(parsed, len(line))
+        elif isinstance(parsed, codec.Malformed):
+            self._answers.settle(self._answers.reserve(), codec.failure(parsed.id, parsed.error))
+        else:
+            for call in parsed.calls:
+                self._login_first(call)
+            self._begin(parsed.calls, self._run_batch(parsed, self._token), len(line))
 
     def _start_one(self, request: codec.Request, size: int) -> None:
         """Start a request; only what waits for more than one write gets a task (docs/route.md)."""
@@ -372,7 +374,7 @@ class Session:
 
     def _login_first(self, call: codec.Request | codec.Malformed) -> None:
         """Use the token of auth.login for the next line already, before the login is answered."""
-        if not isinstance(call, codec.Request) or call.method != "auth.login":
+        if not isinstance(call, codec.Request) or call.method != LOGIN:
             return
         token = call.params.get("token") if isinstance(call.params, dict) else None
         try:

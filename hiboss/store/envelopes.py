@@ -29,6 +29,8 @@ INSERT INTO envelope (message, recipient, binding, status, priority, arrived, wa
                       forwards, addressed, context, routed_from, offered, ack_by)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+# Of mail for an agent: all other columns have their defaults, which need not be bound.
+_INSERT_PLAIN = "INSERT INTO envelope (message, recipient, status, priority, arrived) VALUES (?, ?, 0, ?, ?)"
 
 
 # --- coming in -----------------------------------------------------------------------
@@ -56,6 +58,10 @@ def insert(
     sender named that chat. `context`: nobody need do anything with it, nor read it. `routed_from`: for
     whom it was; the recipient itself: it is a copy. `offered`: one of several takes it (offers.py).
     """
+    nothing_else = binding is deliver_at is forwards is routed_from is ack_by is None
+    if nothing_else and recipient.address.kind == "agent" and not (addressed or context or offered):
+        values = message, recipient.id, int(priority), tx.cache.next_arrived()
+        return int(tx.execute(_INSERT_PLAIN, values).lastrowid or 0)
     deferred = deliver_at is not None
     done = not deferred and (context or _done_on_arrival(recipient.address.kind))
     cursor = tx.execute(

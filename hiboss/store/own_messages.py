@@ -16,11 +16,11 @@ from . import (
     ask_mail,
     chat_entries,
     deleted_envelopes,
+    destinations,
     envelope_marks,
     envelope_rows,
     group_delivery,
     message_edits,
-    messages,
     post_changes,
 )
 from .connection import Connection, Row
@@ -71,7 +71,7 @@ def edit(tx: Tx, row: Row, text: str, editor: int, now: int) -> bool:
     ask_mail.check_edit(tx, row["id"])
     check_there(row, "edited")
     check_member(tx, row, editor, "edited")
-    messages.check_open(tx, row["conversation"])
+    destinations.check_open(tx, row["conversation"])
     if not text.strip() and not row["attachments"]:
         raise EmptyMessage()
     if not message_edits.edit(tx, row["id"], text, (), now):

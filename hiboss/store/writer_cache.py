@@ -7,7 +7,7 @@ rollback the cache returns to what is in the database.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..core.address import Address
 from ..core.envelope import Lane
@@ -57,6 +57,9 @@ class WriterCache:
 
     def __init__(self, connection: Connection) -> None:
         self._execute = connection.execute
+        self.destinations: dict[
+            Any, Any
+        ] = {}  # of plain drafts (destinations.py); emptied with what it is of
         self._addresses: dict[Address, LiveAddress] = {}  # by the address as written, upper or lower case
         self._conversations: dict[tuple[int, ...], int] = {}  # by the parties in any order
         self._last_seq: dict[int, int] = {}
@@ -97,12 +100,16 @@ class WriterCache:
         self._execute(
             "UPDATE address SET name = ?, fold = ? WHERE id = ?", (address.name, address.fold, entry.id)
         )
-        self._addresses.clear()
+        self._forget_addresses()
 
     def retire_address(self, entry: LiveAddress, now: int) -> None:
         """Mark an address as no longer in use; its name is free again."""
         self._execute("UPDATE address SET retired_at = ? WHERE id = ?", (now, entry.id))
+        self._forget_addresses()
+
+    def _forget_addresses(self) -> None:
         self._addresses.clear()
+        self.destinations.clear()
 
     # --- the boss ------------------------------------------------------------------
 
@@ -140,6 +147,7 @@ class WriterCache:
     def forget_routes(self) -> None:
         """Read them again the next time, because one was changed."""
         self._routes = None
+        self.destinations.clear()
 
     # --- conversations that take no messages ---------------------------------------
 
@@ -158,6 +166,7 @@ class WriterCache:
     def forget_closed(self) -> None:
         """Read them again the next time, because one was changed."""
         self._closed = None
+        self.destinations.clear()
 
     # --- watches (state_watches.py) ------------------------------------------------
 
@@ -185,6 +194,7 @@ class WriterCache:
     def forget_conversations(self) -> None:
         """Look for them again the next time, because the key of one was changed."""
         self._conversations.clear()
+        self.destinations.clear()
 
     def _find(self, key: str) -> int | None:
         row = self._execute("SELECT id FROM conversation WHERE key = ?", (key,)).fetchone()
@@ -244,8 +254,8 @@ class WriterCache:
             self._last_seq[conversation] = self._touched[conversation] = last
         self._arrived = self._arrived_mark
         if wrote:
-            self._addresses.clear()
-            self._conversations.clear()
+            self._forget_addresses()
+            self.forget_conversations()
             self._reach = self._routes = self._watched = self._closed = None
 
     def flush(self) -> None:
@@ -256,16 +266,16 @@ class WriterCache:
         if self._arrived is not None and self._arrived != self._arrived_flushed:
             self._execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._arrived,))
             self._arrived_flushed = self._arrived
-        known = len(self._conversations) + len(self._addresses) + len(self._last_seq)
+        known = len(self._conversations) + len(self._addresses) + len(self._last_seq) + len(self.destinations)
         if known > MEMORY:  # what is needed again is read again
             self._last_seq.clear()
-            self._conversations.clear()
-            self._addresses.clear()
+            self.forget_conversations()
+            self._forget_addresses()
 
     def forget(self) -> None:
         """Clear everything: the whole group was rolled back, and only the database counts."""
-        self._addresses.clear()
-        self._conversations.clear()
+        self._forget_addresses()
+        self.forget_conversations()
         self._last_seq.clear()
         self._touched.clear()
         self._undo.clear()
