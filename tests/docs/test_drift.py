@@ -30,6 +30,7 @@ TESTS = ["tests/docs/test_pages_are_true.py", "tests/docs/test_generated.py"]
 # A source file, a name in it, and the name it is changed to.
 DRIFTS = [
     ("hiboss/cli/commands/envelope.py", '"--as-turn"', '"--as-prompt"'),
+    ("hiboss/cli/main.py", '"List your inbox."', '"List all your mail."'),
     ("hiboss/core/settings.py", "    recipients: int", "    addressees: int"),
     ("hiboss/core/errors/access.py", '"key_reused"', '"key_used_again"'),
     ("hiboss/api/discovery.py", '"rpc.discover"', '"rpc.describe"'),
@@ -96,9 +97,11 @@ def test_the_difference_shows_each_name_that_was_changed(drifted: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 1 and "6 generated files are stale" in done.stdout
+    assert done.returncode == 1 and "8 generated files are stale" in done.stdout
     for gone, new in [
         ("| `--as-turn`", "| `--as-prompt`"),
+        ('            "--as-turn": (', '            "--as-prompt": ('),  # what the quick way reads
+        ("  inbox         List your inbox.", "  inbox         List all your mail."),
         ("| `limits.recipients`", "| `limits.addressees`"),
         ("| `key_reused`", "| `key_used_again`"),
         ("### rpc.discover", "### rpc.describe"),
