@@ -10,7 +10,7 @@ from datetime import tzinfo
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ..core import clock, envelope_json, rendering
+from ..core import clock, envelope_json, rendering, shown_envelope
 from ..core.envelope import Status, Waits
 from ..core.paths import Home
 from ..core.quoting import SHORTEST_SECRET, redact
@@ -47,7 +47,7 @@ def content(
     """
     rows = envelope_rows.shown(connection, list(numbers))
     details = envelope_details.of_turn(connection, rows, agent[0])
-    shown = [envelope_json.envelope(row, home, details) for row in rows]
+    shown = [shown_envelope.envelope(row, home, details) for row in rows]
     # Count also what this turn holds, so that a preview, which holds nothing, shows the same number.
     number = due_envelopes.count(connection, agent[0], exact_to, with_held=True)
     if isinstance(number, int):  # and what an open session has of it
@@ -68,7 +68,7 @@ def words(
     """Render envelopes for an agent in the middle of its turn; return that, and their texts."""
     rows = envelope_rows.shown(connection, list(numbers))
     details = envelope_details.of_turn(connection, rows, agent)._replace(reactions={})
-    shown = [envelope_json.envelope(row, home, details) for row in rows]
+    shown = [shown_envelope.envelope(row, home, details) for row in rows]
     return rendering.mail(shown, zone), "\n".join(one["text"] for one in shown)
 
 
@@ -88,7 +88,7 @@ def _meanwhile(connection: Connection, home: Home, agent: int, beside: Beside) -
 
 def _rendered(connection: Connection, home: Home, agent: int, said: surroundings.Said) -> rendering.Around:
     quotes = envelope_rows.quotes(connection, [row["reply_to"] for row in said.rows], agent)
-    return rendering.Around([envelope_json.said(row, home, quotes) for row in said.rows], said.left_out)
+    return rendering.Around([shown_envelope.said(row, home, quotes) for row in said.rows], said.left_out)
 
 
 def environment(home: Home, agent: str, mark: str, token: str, deny: Sequence[str] = ()) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from ..core import clock, envelope_json, errors, ids
+from ..core import clock, envelope_json, errors, ids, shown_envelope
 from ..core.envelope import Box, Status
 from ..store import envelope_details, envelope_rows, paging
 from ..store.connection import Connection
@@ -155,7 +155,7 @@ def envelopes_json(
     def read(connection: Connection) -> list[envelope_json.EnvelopeJson]:
         rows = paging.shown(connection, numbers, most_bytes or context.settings.page_bytes)
         details = envelope_details.of_page(connection, rows, viewer)
-        return [envelope_json.envelope(row, context.home, details) for row in rows]
+        return [shown_envelope.envelope(row, context.home, details) for row in rows]
 
     return context.store.read(read)
 

@@ -2,7 +2,7 @@
 
 - `address`, `ids`, `envelope`, `clock`: addresses, ids, messages and times as values
 - `schedule_times`: when a schedule is due (cron expressions, intervals, single times)
-- `envelope_json`, `rendering`, `escaping`: an envelope as JSON and as text, safe against forged headers
+- `envelope_json`, `shown_envelope`: an envelope as JSON; `rendering`, `escaping`: as text, unforgeable
 - `errors/`: every error, with its message and its codes; `quoting`: user input inside messages
 - `settings`, `paths`, `plugins`: the settings, the home directory, modules of other authors
 - `file_guard`: opens files that come in or go out, and keeps them apart from the home directory

@@ -11,8 +11,9 @@ from typing_extensions import TypedDict
 
 from .clock import iso
 from .envelope import Kind
-from .envelope_json import AttachmentJson, TagJson, Tags, attachments
+from .envelope_json import AttachmentJson, TagJson, Tags
 from .paths import Home
+from .shown_envelope import attachments
 
 MessageRow = Mapping[str, Any]  # a row of the store, by column
 _KIND = [word.word for word in Kind]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..core import clock
-from ..core.envelope_json import Beside, ReadingJson, ShownEnvelope, TagJson, Tags
+from ..core.envelope_json import Beside, ReadingJson, TagJson, Tags
+from ..core.shown_envelope import ShownEnvelope
 from . import envelope_rows, reactions
 from .connection import Connection
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from ..core.envelope_json import ShownEnvelope
 from ..core.errors import NotFound
+from ..core.shown_envelope import ShownEnvelope
 from .connection import Connection, Row
 from .group_commit import Tx
 from .visibility import sees

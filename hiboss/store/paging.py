@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from ..core.envelope_json import ShownEnvelope
+from ..core.shown_envelope import ShownEnvelope
 from . import envelope_rows, envelope_walks
 from .connection import Connection
 from .group_commit import Tx

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hiboss.core.envelope_json import ShownEnvelope
 from hiboss.core.paths import Home
+from hiboss.core.shown_envelope import ShownEnvelope
 from hiboss.store import envelope_rows
 from hiboss.store.connection import KEPT, KEPT_BYTES, Reader, connect
 from hiboss.testing.running_daemon import RunningDaemon, set_up_home
