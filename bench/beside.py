@@ -20,6 +20,7 @@ from .figures import AT_MOST, Figure, Ratio, middle, middle_ratio
 from .homes import AGENT, say
 from .life import REST_SECONDS
 from .load import ROOT, Load, Outcome, generate
+from .reads import PINGS
 from .redis_server import RedisServer
 from .sends import DEEP, MANY, ONE, PAIRS, WARM_SECONDS, WAYS, Way
 from .trees import Tree
@@ -27,7 +28,6 @@ from .trees import Tree
 REDIS = "redis"
 REDIS_AIMS = {ONE.key: 0.5, MANY.key: 0.35, DEEP.key: 0.25}
 LISTS_SECONDS = 1.0
-LIST_PINGS = 2.5  # a list of 10 costs at most so many
 
 
 class Server(Protocol):
@@ -177,7 +177,7 @@ def _lists(ours: Tree, other: Tree, rounds: int) -> list[Figure]:
         value=listed.p50 / pinged.p50,
         of=f"× a ping ({pinged.p50:.2f} ms); of the other tree {their_list.p50 / their_ping.p50:.2f}",
         sense=AT_MOST,
-        floor=LIST_PINGS,
+        floor=PINGS,
     )
     return [
         Figure(
