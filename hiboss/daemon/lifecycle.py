@@ -18,6 +18,8 @@ from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 from typing import Any
 
+import uvloop
+
 from .. import __version__
 from ..agents import process_control
 from ..agents.providers.registry import Providers
@@ -235,7 +237,7 @@ def run(main: Coroutine[Any, Any, None]) -> bool:
 
     Return whether some are left. The process must then end without them.
     """
-    loop = asyncio.new_event_loop()
+    loop = uvloop.new_event_loop()
     left: set[asyncio.Task[Any]] = set()
     serving = loop.create_task(main)
     try:

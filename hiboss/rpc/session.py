@@ -414,7 +414,7 @@ class Session:
         if self._answers:
             self._answers.settle(self._answers.reserve(), lines)
             self._flush()
-        else:  # the usual case
+        elif not self._transport.is_closing():  # the usual case
             self._transport.write(lines + b"\n")
             self._waiting_bytes.note(self, self.measure())
 
