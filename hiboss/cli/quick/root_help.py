@@ -6,7 +6,7 @@ import sys
 
 from ...core.errors import EXIT_USAGE
 from .. import output
-from . import help_text
+from .help_text import ROOT
 
 WIDEST = 80  # columns; on a wider terminal Typer prints the same
 
@@ -19,7 +19,7 @@ def is_asked(words: list[str]) -> bool:
 
 def show(words: list[str]) -> int:
     """Print it; as an error if no word was given. Return the exit status."""
-    text = help_text.ROOT.removesuffix("\n")
+    text = ROOT.removesuffix("\n")
     if words:
         output.line(text)
         return 0
