@@ -6,6 +6,7 @@ Between the two transactions of a run (hiboss/agents/runner.py).
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -26,6 +27,8 @@ from ..store.store import Store
 from . import instructions, left_processes, memory_files, process_control, turn_input
 from .providers.registry import Providers
 from .session_notes import session_note
+
+log = logging.getLogger(__name__)
 
 
 class Given(NamedTuple):
@@ -176,8 +179,12 @@ class RunInputs:
             provider_sessions.note_memory(tx, run, given.seen)
 
     def forget(self, run: int) -> None:
-        """The outcome of a run is stored."""
+        """The outcome of a run is stored: delete its token file. The token is invalid, so this may fail."""
         self._given.pop(run, None)
+        try:
+            self._home.forget_run_token(self.mark(run))
+        except OSError as error:  # its program may have changed the file
+            log.warning("The token file of r%d stays: %s", run, error, extra={"action": "run"})
 
     async def store_session(self, turn: Turn, session: str) -> None:
         now, kind = clock.now(), self._providers.session_kinds()[turn.provider]

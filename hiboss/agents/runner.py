@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from ..core import bounded_calls, clock
 from ..core.address import BACKGROUND
@@ -53,6 +52,7 @@ from .run_execution import Execution, Limits, Reports
 from .run_inputs import RunInputs
 from .run_outcome import Outcome
 from .settling import Written
+from .turn_starts import Job, TurnStart
 
 log = logging.getLogger(__name__)
 TASKS_AT_ONCE = 100
@@ -61,13 +61,6 @@ START_CHECKS = 100  # one every 10 ms: how long a stored run may take to be unde
 STOPPED = "the daemon stopped during the run; its envelopes are redelivered"
 NO_LIMIT = 10 * 365 * 86_400.0  # seconds
 RETRY_SECONDS = 1.0  # after the store could not be read
-
-
-class Job(NamedTuple):
-    """One entry of the work queue: an agent's next turn, or one task in the background."""
-
-    kind: str  # turn, background
-    number: int  # turn: the agent's address id; background: the envelope's id
 
 
 class Runner:
@@ -232,41 +225,59 @@ class Runner:
     # --- one run ---------------------------------------------------------------------
 
     async def _run_job(self, job: Job, eager: bool) -> None:
-        """Start the run of a job, execute it, and write its outcome."""
+        """Run the next turn of an agent, and those that follow it at once; or a task in the background."""
         await self.obey_flag()
-        own_time = OwnTime()
-        token = tokens.new("run")
-        session = SessionStart(provider_sessions.new_id(), self.providers.session_kinds())
         place = self.attached.place(job.number) if job.kind == "turn" else Place(None)
-        start = Start(token, clock.now(), self._store.boot, self.bounds(), session, place.session)
+        begun = self._new_start(job, place, eager=eager)
+        begun.turn = self._adopted.pop(job.number, None) if job.kind == "turn" else None
+        if begun.turn is None and not place.busy:
+            await self._store.timed_write_until_done(begun.begin)
+        following: TurnStart | None = begun
+        while following is not None and following.turn is not None:
+            following = await self._run_turn(job, following, following.turn)
 
-        def begin(tx: Tx) -> Turn | None:
-            if job.kind == "turn":
-                return run_start.begin(tx, job.number, start, eager=eager)
-            return run_start.begin_background(tx, job.number, start)
+    def _new_start(self, job: Job, place: Place, *, eager: bool = False) -> TurnStart:
+        session = SessionStart(provider_sessions.new_id(), self.providers.session_kinds())
+        bounds, token = self.bounds(), tokens.new("run")
+        start = Start(token, clock.now(), self._store.boot, bounds, session, place.session)
+        return TurnStart(job, start, eager=eager)
 
-        turn = self._adopted.pop(job.number, None) if job.kind == "turn" else None
-        if turn is None and not place.busy:
-            turn = await self._store.write_until_done(begin)
-        if turn is None:
-            return
+    async def _run_turn(self, job: Job, begun: TurnStart, turn: Turn) -> TurnStart | None:
+        """Execute a run, and settle it. Return the start of the next turn, if that was tried with it."""
         crashpoint(RUN_BEGUN)
-        if job.kind == "turn":
-            self._queue.once_more(job)  # more may be due; other agents come first
+        following: TurnStart | None = None
         try:
             try:
-                outcome = await self._execute(turn, token, own_time)
+                outcome = await self._execute(turn, begun.token, begun.own_time)
             except Exception:  # a defect of ours: the run must end all the same
                 log.exception("r%d broke off.", turn.run, extra={"action": "run"})
                 outcome = Outcome(failure=Failure("broke_off", "hiboss failed to run it; its log shows why"))
             crashpoint(RUN_ANSWERED)
             if outcome.left_open:
                 self._executions.pop(turn.run, None)
-                return
-            await self._settle_somehow(turn, outcome)
+                return None
+            following = await self._settle_somehow(turn, outcome, self._following(job, outcome))
             crashpoint(RUN_SETTLED)
+            return following
         finally:
+            if job.kind == "turn" and following is None:
+                self._queue.once_more(job)  # more may be due; other agents come first
             self._call_hook(turn, partial(self.on_ended, turn.run))
+
+    def _following(self, job: Job, outcome: Outcome) -> TurnStart | None:
+        """Return the start of an agent's next turn, for the transaction that settles this one.
+
+        None if others wait for the place, or if it is not for a provider of the daemon.
+        """
+        if job.kind != "turn" or outcome.answer is None or not self._queue.may_go_on(job):
+            return None
+        if job.number not in self._agents or job.number in self._adopted:
+            return None
+        try:
+            place = self.attached.place(job.number)
+            return None if place.busy or place.session is not None else self._new_start(job, place)
+        except HibossError:  # the store cannot be read now; this run must be settled first
+            return None
 
     def _call_hook(self, turn: Turn, hook: Callable[[], None]) -> None:
         """Tell another part about a run. Whatever fails there, the run goes on and is settled."""
@@ -275,21 +286,22 @@ class Runner:
         except Exception:
             log.exception("What follows r%d failed.", turn.run, extra={"action": "run"})
 
-    async def _settle_somehow(self, turn: Turn, outcome: Outcome) -> None:
+    async def _settle_somehow(
+        self, turn: Turn, outcome: Outcome, following: TurnStart | None
+    ) -> TurnStart | None:
         """Settle a run as it ended; after a defect in another way, for it must end.
 
-        First as failed. Then so that it is not repeated at once, which could go on for ever: the lane
-        of an agent waits, and a task in the background is given up.
+        Return the start of the next turn, if it is stored with the outcome.
         """
-        failure = Failure("broke_off", "hiboss failed to settle it; its log shows why")
-        last = Outcome(failure=failure, of_lane=True)
-        if turn.kind == "background":
-            last = Outcome(failure=failure, ended="interrupted", gives_up=True)
-        for attempt in (outcome, Outcome(failure=failure), last):
+        for attempt, then in settling.attempts(turn, outcome, following):
             try:
-                return await self._settle(turn, attempt)
+                await self._settle(turn, attempt, then)
             except Exception:
                 log.exception("r%d could not be settled.", turn.run, extra={"action": "run"})
+                if then is None or not then.is_stored:
+                    continue
+            return then if then is not None and then.is_stored else None
+        return None
 
     async def _execute(self, turn: Turn, token: str, own_time: OwnTime) -> Outcome:
         """Run the provider and return the outcome. The run can be ended from here on."""
@@ -348,17 +360,22 @@ class Runner:
 
     # --- the outcome -----------------------------------------------------------------
 
-    async def _settle(self, turn: Turn, outcome: Outcome) -> None:
+    async def _settle(self, turn: Turn, outcome: Outcome, following: TurnStart | None = None) -> None:
         """Write the outcome; if somebody has paused the run meanwhile, when it goes on or is told to end."""
         await self.obey_flag()  # it may have ended its processes
         execution = self._executions.get(turn.run)
-        while not await self._write_outcome(turn, outcome, execution):
+        while not await self._write_outcome(turn, outcome, execution, following):
             assert execution is not None
             await execution.until_released()
             if self._queue.closed:
-                outcome = Outcome(ended="interrupted", failure=Failure("interrupted", STOPPED))
+                outcome, following = (
+                    Outcome(ended="interrupted", failure=Failure("interrupted", STOPPED)),
+                    None,
+                )
 
-    async def _write_outcome(self, turn: Turn, outcome: Outcome, execution: Execution | None) -> bool:
+    async def _write_outcome(
+        self, turn: Turn, outcome: Outcome, execution: Execution | None, following: TurnStart | None
+    ) -> bool:
         """Write the outcome in one transaction, then tell those who wait for it. False: the run is paused."""
         written = Written()
 
@@ -374,35 +391,26 @@ class Runner:
             left = execution is not None and execution.left_behind
             in_use = left or survivors.noted(self._inputs.mark(turn.run))
             provider_sessions.settled(tx, turn.run, now, in_use=in_use)
+            if following is not None:
+                following.begin(tx, now)
             return True
 
         if not await self._store.timed_write_until_done(write):
             return False
+        if following is not None:
+            following.is_stored = True
         if execution is not None:
             execution.own_time.committed(turn.run)
         self._executions.pop(turn.run, None)
         self._inputs.forget(turn.run)
         survivors.forget(self._inputs.mark(turn.run))
-        self._forget_token(turn.run)
-        self._log_end(turn, outcome)
+        settling.log_end(turn, outcome)
         self._call_hook(turn, self.on_token_ended)  # it is settled: nothing from here on may settle it again
         for one in written.sent:
             self._call_hook(turn, partial(self.accepted, one))
         if written.wake_at is not None:
             self._call_hook(turn, partial(self.nudge, written.wake_at))
         return True
-
-    def _forget_token(self, run: int) -> None:
-        """Delete the token file of a run. The token is invalid already, so this may fail."""
-        try:
-            self._home.forget_run_token(self._inputs.mark(run))
-        except OSError as error:  # its program may have changed the file
-            log.warning("The token file of r%d stays: %s", run, error, extra={"action": "run"})
-
-    def _log_end(self, turn: Turn, outcome: Outcome) -> None:
-        if outcome.failure is not None:
-            how, why = outcome.ended or "failed", outcome.failure.text
-            log.warning("r%d of %s %s: %s", turn.run, turn.name, how, why, extra={"action": "run"})
 
     # --- controlling runs ------------------------------------------------------------
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..core import backoff
+from ..core.contracts.failures import Failure
 from ..core.contracts.provider import Usage
 from ..core.envelope import Accepted
 from ..store import lane_failures, run_settlement
 from ..store.group_commit import Tx
 from ..store.run_start import Turn
 from .run_outcome import Outcome
+from .turn_starts import TurnStart
+
+log = logging.getLogger(__name__)
 
 
 class Written(NamedTuple):
@@ -26,6 +31,32 @@ class Reported(NamedTuple):
 
     usage: Usage | None = None
     model: str | None = None
+
+
+def attempts(
+    turn: Turn, outcome: Outcome, following: TurnStart | None
+) -> Iterator[tuple[Outcome, TurnStart | None]]:
+    """Yield how a run is settled, and what is started with it: the next one if a defect prevents the first.
+
+    First as it ended, then as failed. Then so that it is not repeated at once, which could go on for ever:
+    the lane of an agent waits, and a task in the background is given up.
+    """
+    if following is not None:
+        yield outcome, following
+    yield outcome, None
+    failure = Failure("broke_off", "hiboss failed to settle it; its log shows why")
+    yield Outcome(failure=failure), None
+    if turn.kind == "background":
+        yield Outcome(failure=failure, ended="interrupted", gives_up=True), None
+    else:
+        yield Outcome(failure=failure, of_lane=True), None
+
+
+def log_end(turn: Turn, outcome: Outcome) -> None:
+    """Log why a run has no answer."""
+    if outcome.failure is not None:
+        how, why = outcome.ended or "failed", outcome.failure.text
+        log.warning("r%d of %s %s: %s", turn.run, turn.name, how, why, extra={"action": "run"})
 
 
 def note_reports(tx: Tx, turn: Turn, reported: Reported, *, has_answer: bool) -> None:

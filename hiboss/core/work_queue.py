@@ -71,6 +71,12 @@ class WorkQueue(Generic[K]):
         """Return how many keys of a group wait for a place."""
         return len(self._lines.get(group, ()))
 
+    def may_go_on(self, key: K) -> bool:
+        """Tell whether a working key may go on with more work at once: nobody waits for its place."""
+        group = self._group(key)
+        waits = bool(self._lines.get(group)) or self._places[group] > self._limit()
+        return key in self._working and key not in self._aside and not waits and not self._closed
+
     def keep_place(self, key: K) -> None:
         """Let a working key that is worked on once more have its place again before any other gets it."""
         if key in self._working:

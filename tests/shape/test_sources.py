@@ -20,7 +20,7 @@ BROAD_EXCEPTS = {
     "hiboss/api/agents.py::_write_choice": "a secret that was not stored is forgotten; then it is raised again",
     "hiboss/agents/child_process.py::Process.report": "a program nobody noted is ended; then it is raised again",
     "hiboss/agents/runner.py::Runner._settle_somehow": "a defect in settling is logged, and the run ends all the same",
-    "hiboss/agents/runner.py::Runner._run_job": "a defect in running is logged, and the run ends as failed",
+    "hiboss/agents/runner.py::Runner._run_turn": "a defect in running is logged, and the run ends as failed",
     "hiboss/agents/runner.py::Runner._call_hook": "a defect of another part is logged, and the run is settled",
     "hiboss/agents/child_process.py::_Marked.__await__": "a coroutine gets whatever is raised into it",
     "hiboss/agents/process_table.py::_SharedLooks._look": "whatever fails, all who asked hear of it",
