@@ -209,7 +209,7 @@ def _middle(daemon: RunningDaemon, method: str, params: dict[str, Any]) -> str:
         return cursor
     epoch = cursor.partition("-")[0]
     position = Position.parse(cursor, epoch)
-    return replace(position, number=position.number // 2).text(epoch)
+    return position._replace(number=position.number // 2).text(epoch)
 
 
 # --- sending ---------------------------------------------------------------------------
