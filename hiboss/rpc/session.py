@@ -14,10 +14,9 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Protocol
 
-from ..api.operation import Door
+from ..api.operation import Done, Door
 from ..core.errors import AnswerTooLarge, BatchTooLarge, FrameTooLarge, HibossError, InternalError
 from ..core.settings import Settings
-from ..store.group_commit import Done
 from . import codec
 from .answers import Answers, PendingAnswer
 from .waiting_bytes import WaitingBytes

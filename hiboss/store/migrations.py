@@ -11,11 +11,9 @@ from __future__ import annotations
 import glob
 import logging
 import os
-import re
 import secrets
 import sqlite3
 from contextlib import closing
-from importlib.resources import files
 
 from sqlite_utils import Database, Migrations
 
@@ -23,16 +21,12 @@ from .. import __version__
 from ..core import clock
 from ..core.errors import StoreError, StoreNewer, StoreUnreleased
 from ..core.paths import Home, replacing
+from . import schema_files
 from .connection import Connection, translate
 
 log = logging.getLogger(__name__)
 
-_SCHEMA = files("hiboss.store") / "schema"
 migrations = Migrations("hiboss")
-
-
-def _sql(name: str) -> str:
-    return (_SCHEMA / name).read_text(encoding="utf-8")
 
 
 def _execute(db: Database, name: str) -> None:
@@ -41,7 +35,7 @@ def _execute(db: Database, name: str) -> None:
     `db.executescript` would look for the end of a statement after every character: 80 ms for the first file.
     """
     statement = ""
-    for line in _sql(name).splitlines(keepends=True):
+    for line in schema_files.read(name).splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
             db.execute(statement)
@@ -77,7 +71,11 @@ def migrate(
         if missing:
             _apply(db, known, home)
             log.info("Database brought to %s.", missing[-1], extra={"action": "migrate"})
-        _renew(connection, _sql("views.sql") if views is None else views, _sql("triggers.sql"))
+        schema_files.renew(
+            connection,
+            schema_files.read("views.sql") if views is None else views,
+            schema_files.read("triggers.sql"),
+        )
     except sqlite3.Error as error:
         raise translate(error, home) from error
 
@@ -134,7 +132,7 @@ def _guarded(known: Migrations, home: Home) -> Migrations:
         def run(db: Database, step: Migrations._Migration = step) -> None:
             # Takes the write lock while SQLite still waits for it: after a read it would not.
             db.conn.execute(f"DELETE FROM {known.migrations_table} WHERE false")
-            _drop_derived(db.conn)
+            schema_files.drop_derived(db.conn)
             last_ids = _last_ids(db.conn)
             step.fn(db)
             _restore_last_ids(db.conn, last_ids)
@@ -186,54 +184,3 @@ def _check_references(connection: Connection, migration: str, home: Home) -> Non
     if wrong:
         detail = f"after {migration}, {' and '.join(wrong)}. It was rolled back; use the version before it"
         raise StoreError(path=home.database, detail=detail)
-
-
-# --- views and triggers --------------------------------------------------------------
-
-
-def _renew(connection: Connection, *scripts: str) -> None:
-    """Make the views and triggers those of the program; they hold no data, so they need no migration.
-
-    They themselves are compared, not a mark kept beside them: a crash cannot make it wrong.
-    """
-    wanted = {name: sql for script in scripts for name, sql in _declared(script).items()}
-    if _derived(connection) == wanted:
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        _drop_derived(connection)
-        for statement in wanted.values():
-            connection.execute(statement)
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def _declared(script: str) -> dict[tuple[str, str], str]:
-    """Return the views and triggers of a script by kind and name, with their SQL as SQLite keeps it."""
-    found, statement = {}, ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement) and (match := _CREATE.search(statement)):
-            sql = statement[match.start() :].rstrip().removesuffix(";")
-            found[match[1].lower(), match[2]] = sql
-            statement = ""
-    return found
-
-
-_CREATE = re.compile(r"^CREATE (VIEW|TRIGGER) (\w+)", re.MULTILINE)
-
-
-def _derived(connection: Connection) -> dict[tuple[str, str], str]:
-    """Return the views and triggers that there are, by kind and name, with their SQL."""
-    rows = connection.execute(
-        "SELECT type, name, sql FROM sqlite_master WHERE type IN ('view', 'trigger') ORDER BY rowid"
-    )
-    return {(row[0], row[1]): row[2] for row in rows}
-
-
-def _drop_derived(connection: Connection) -> None:
-    for kind, name in _derived(connection):
-        quoted = name.replace('"', '""')
-        connection.execute(f'DROP {kind.upper()} "{quoted}"')

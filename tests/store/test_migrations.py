@@ -16,6 +16,7 @@ from sqlite_utils import Database, Migrations
 
 from hiboss.core.errors import StoreError, StoreUnreleased
 from hiboss.core.paths import Home
+from hiboss.store import schema_files
 from hiboss.store.connection import Connection, connect
 from hiboss.store.invariants import violations
 from hiboss.store.migrations import migrate, migrations
@@ -432,3 +433,8 @@ def _cursor(daemon: RunningDaemon) -> str:
     for number in range(3):
         daemon.call("envelope.send", token=token, to="agent:nex", text=f"{number}")
     return str(daemon.call("envelope.list", token=token, page_size=2)["next"])
+
+
+def test_each_migration_has_its_file_and_each_file_its_migration() -> None:
+    """A store whose migrations are those of the files is not looked at any further."""
+    assert schema_files.migration_names() == [step.name for step in migrations._migrations]
