@@ -22,7 +22,6 @@ BROAD_EXCEPTS = {
     "hiboss/agents/runner.py::Runner._settle_somehow": "a defect in settling is logged, and the run ends all the same",
     "hiboss/agents/runner.py::Runner._run_turn": "a defect in running is logged, and the run ends as failed",
     "hiboss/agents/runner.py::Runner._call_hook": "a defect of another part is logged, and the run is settled",
-    "hiboss/agents/child_process.py::_Marked.__await__": "a coroutine gets whatever is raised into it",
     "hiboss/agents/process_table.py::_SharedLooks._look": "whatever fails, all who asked hear of it",
     "hiboss/agents/provider_finding.py::made": "whatever a provider raises, its turns will tell",
     "hiboss/agents/provider_finding.py::find": "whatever a provider raises, its agent is changed",
