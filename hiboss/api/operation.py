@@ -104,7 +104,7 @@ class Operation:
     reads: bool  # its handler is a plain function that only reads
     run: Handler
     validate: Callable[[dict[str, Any]], Params]  # what `params.model_validate` calls
-    param_names: tuple[str, ...]  # as requests name them, in the declared order
+    param_names: list[str]  # as requests name them, in the declared order
 
     @property
     def doors(self) -> tuple[Door, ...]:
@@ -185,7 +185,7 @@ def operation(
             reads=reads,
             run=handler,
             validate=params.__pydantic_validator__.validate_python,
-            param_names=tuple(field.alias or one for one, field in params.model_fields.items()),
+            param_names=[field.alias or one for one, field in params.model_fields.items()],
         )
         return handler
 

@@ -31,7 +31,7 @@ def explain(operation: Operation, given: dict[str, Any], error: ValidationError)
         place = _place(problem["loc"], given)
         if problem["type"] == "extra_forbidden":
             listed = ", ".join(known) or "none"
-            wrong[place] = [f" is not a parameter{nearest(place, list(known))}; there are: {listed}"]
+            wrong[place] = [f" is not a parameter{nearest(place, known)}; there are: {listed}"]
         elif problem["type"] in _WANTS and place in wrong:
             wrong[place].append(f" or {_WANTS[problem['type']]}")
         else:

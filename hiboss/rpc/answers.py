@@ -44,15 +44,14 @@ class Answers:
         self.size += len(answer)
 
     def add(self, answer: bytes) -> None:
-        """Add an answer that has no place in the order."""
+        """Add an answer that has no place in the order; it comes after those that are ready now."""
+        self._collect()
         self._ready.append(answer)
         self.size += len(answer)
 
     def next_piece(self) -> bytes | memoryview | None:
         """Remove and return the next bytes to send; None if there is nothing to send now."""
-        while self._pending and self._pending[0].done:
-            if answer := self._pending.popleft().content:
-                self._ready.append(answer)
+        self._collect()
         if len(self._ready) == 1 and not self._outgoing and self.size < WRITTEN_AT_ONCE:  # the usual case
             answer = self._ready.pop()
             self.size -= len(answer)
@@ -70,6 +69,12 @@ class Answers:
             first = first[:WRITTEN_AT_ONCE]
         self.size -= len(first)
         return first
+
+    def _collect(self) -> None:
+        """Take over the answers whose turn it is."""
+        while self._pending and self._pending[0].done:
+            if answer := self._pending.popleft().content:
+                self._ready.append(answer)
 
     def clear(self) -> None:
         """Drop everything: nobody is left to read it."""

@@ -160,11 +160,16 @@ class Session:
     # --- from a line to its answer -------------------------------------------------
 
     def _proceed(self) -> None:
+        """Go on, unless that is planned: what came before must begin first."""
+        if not self._proceed_planned:
+            self._proceed_now()
+
+    def _proceed_now(self) -> None:
         """Start requests while there is room, write answers that are ready, then read on or pause reading."""
         self._proceed_planned, self._proceeding = False, True
         try:
             for _ in range(STARTED_AT_ONCE):
-                if self._proceed_planned or not self._has_room():
+                if not self._has_room():
                     break
                 self._take(self._lines.popleft())
             else:
@@ -191,10 +196,10 @@ class Session:
         )
 
     def _proceed_soon(self) -> None:
-        """Go on when others had their turn, and a new task has begun: requests begin in order."""
+        """Go on when others had their turn, and what was started now has begun."""
         if not self._proceed_planned:
             self._proceed_planned = True
-            asyncio.get_running_loop().call_soon(self._proceed)
+            asyncio.get_running_loop().call_soon(self._proceed_now)
 
     def _take(self, line: bytes | FrameTooLarge) -> None:
         """Parse one line and start what it asks for."""
@@ -217,23 +222,30 @@ class Session:
             self._begin(parsed.calls, self._run_batch(parsed, self._token), len(line))
 
     def _start_one(self, request: codec.Request, size: int) -> None:
-        """Start a request; only what waits for more than one write gets a task (docs/route.md)."""
+        """Start a request; only what waits for more than one write gets a task (docs/route.md).
+
+        So do those that follow it at once: requests begin in order.
+        """
         self._running += 1
         self._running_bytes += size
         done = partial(self._settle_one, request, self._answers.reserve(), size)
-        door, token = self.door, self._token
-        waiting = self._dispatcher.start(request.method, request.params, token, door, self, done)
-        if waiting is not None:
+        if self._proceed_planned:
+            self._create_task(self._run_one(request, self._token, done))
+        elif (waiting := self._call(request, self._token, done)) is not None:
             self._create_task(self._wait_for(waiting, done))
+
+    def _call(self, request: codec.Request, token: str | None, done: Done) -> Coroutine[Any, Any, Any] | None:
+        return self._dispatcher.start(request.method, request.params, token, self.door, self, done)
+
+    async def _run_one(self, request: codec.Request, token: str | None, done: Done) -> None:
+        if (waiting := self._call(request, token, done)) is not None:
+            await self._wait_for(waiting, done)
 
     async def _wait_for(self, waiting: Coroutine[Any, Any, Any], done: Done) -> None:
         try:
             done(await waiting, None)
         except HibossError as error:
             done(None, error)
-        finally:
-            if task := asyncio.current_task():
-                self._tasks.discard(task)
 
     def _settle_one(
         self,
@@ -281,6 +293,7 @@ class Session:
     def _create_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)  # the loop itself keeps only a weak reference
+        task.add_done_callback(self._tasks.discard)
         self._proceed_soon()
         return task
 
@@ -294,8 +307,6 @@ class Session:
         finally:
             self._running -= 1
             self._running_bytes -= size
-            if task := asyncio.current_task():
-                self._tasks.discard(task)
             self._proceed()
 
     async def _answer(self, answering: Awaitable[bytes], pending: PendingAnswer) -> None:
