@@ -55,8 +55,8 @@ def test_the_end_of_a_program_that_started_nothing_needs_no_look_at_all_processe
     monkeypatch.setattr(recent_processes, "FASTEST", 100)  # a busy machine is slow
     for _ in range(20):
         assert asyncio.run(status_of("/bin/cat", given=b"hello\n")) == 0
-    # When the numbers begin anew, all are looked at.
-    assert len(looks) <= 2
+    # All are looked at when the numbers begin anew, and when others start processes faster than they are read.
+    assert len(looks) < 10
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="there is a /proc on Linux only")
