@@ -36,7 +36,7 @@ from . import (
     waiters,
     web,
 )
-from .figures import Figure, misses
+from .figures import Figure, misses, on_a_busy_machine
 from .homes import full_home, say
 from .neighbours import Neighbours
 
@@ -171,6 +171,8 @@ def main() -> int:
         neighbours = Neighbours()
         figures = measure(directory, given)
         facts["others_cpu"] = neighbours.share()
+        if facts["others_cpu"] > report.QUIET:
+            figures = on_a_busy_machine(figures)
     options = {
         name: getattr(given, name) for name in ("rows", "rounds", "seconds", "quick", "only", "beside")
     }

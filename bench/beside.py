@@ -108,6 +108,7 @@ def _rate(way: Way, taken: Sent) -> Figure:
             of=f"of bare in groups of {way.group} ({median(bare):,.0f}/s)",
             floor=way.floor,
             aim=way.aim,
+            needs_quiet=True,
         )
     ]
     for name in filter(None, taken.others):

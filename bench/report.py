@@ -147,7 +147,7 @@ def heading(found: dict[str, Any]) -> str:
     facts = found["machine"]
     warning = ""
     if facts["others_cpu"] > QUIET:
-        warning = "\nNot a quiet machine: the ratios are doubtful, measure again when nothing else runs."
+        warning = "\nNot a quiet machine: rates are doubtful and not counted, CPU times are."
     return (
         f"hiboss {found['version']} at {found['commit']}, {found['date']}\n"
         f"{facts['cores']} cores ({facts['processor']}), {facts['memory_gb']} GB, {facts['filesystem']}, "

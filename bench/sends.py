@@ -151,6 +151,7 @@ def _rate(way: Way, work: str, taken: list[Slice]) -> Figure:
         of=f"of bare in groups of {way.group} ({median(bare):,.0f}/s)",
         floor=way.floor,
         aim=way.aim,
+        needs_quiet=True,
     )
     return Figure(
         key=way.key,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench import report
-from bench.figures import AT_LEAST, AT_MOST, Figure, Ratio, misses
+from bench.figures import AT_LEAST, AT_MOST, Figure, Ratio, misses, on_a_busy_machine
 
 
 def ratio(
@@ -57,3 +57,13 @@ def test_a_row_says_what_it_was_in_an_earlier_run() -> None:
     assert head.endswith("was")
     assert sends.endswith("4,000/s (+100 %)")
     assert of_bare.endswith("0.25 (+100 %)")
+
+
+def test_on_a_busy_machine_only_the_floor_of_a_rate_is_excused() -> None:
+    rate = Ratio(key="to_bare", value=0.2, of="of bare", floor=0.33, needs_quiet=True)
+    work = ratio(4.0, sense=AT_MOST, floor=3.0)
+    one = Figure(key="sends", work="durable sends", value=8_000, unit="/s", ratios=(rate, work))
+    assert len(misses([one])) == 2
+    (busy,) = on_a_busy_machine([one])
+    assert [one.verdict for one in busy.ratios] == ["doubtful", "MISSED"]
+    assert misses([busy]) == ["durable sends: 4.00 of bare, floor ≤ 3"]
