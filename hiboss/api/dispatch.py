@@ -7,11 +7,8 @@ import logging
 import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from itertools import islice
 from types import CoroutineType
 from typing import Any
-
-from pydantic import ValidationError
 
 from ..core import clock
 from ..core.address import Address
@@ -27,10 +24,9 @@ from ..core.errors import (
     NotSetUp,
 )
 from ..core.quoting import nearest
-from ..core.settings import Settings
 from ..routing.subscriptions import Reader
 from ..store.boss import find_boss
-from ..store.group_commit import Done, PlannedWrite, settle
+from ..store.planned_writes import Done, PlannedWrite, settle
 from . import (
     attached,
     operation_modules,  # noqa: F401 - importing it declares the operations
@@ -38,13 +34,11 @@ from . import (
 )
 from .auth import OWNER, Caller, check_may_change
 from .context import Context
-from .operation import REGISTRY, Door, Operation, Params
-from .param_errors import explain
-from .param_sizes import check_sizes
+from .operation import REGISTRY, Door, Operation
+from .request_checks import by_name, check, check_door
 from .webhook_receiving import Received
 
 log = logging.getLogger(__name__)
-UNKNOWN_SHOWN = 20  # parameters
 # What programs do for a person who may be away: follow, fetch, and mark what was shown.
 BY_ITSELF = frozenset(
     {"event.subscribe", "event.unsubscribe", "envelope.read", "envelope.poll", "message.markRead"}
@@ -149,16 +143,16 @@ class Dispatcher:
         self._requests[door] += 1
         if operation is None:
             raise MethodNotFound(method=method[:100], hint=nearest(method, list(REGISTRY)))
-        given = _by_name(operation, params)
+        given = by_name(operation, params)
         proof = given.pop("token", token)
         if "unnamed" in given:
             attached.refuse_unnamed(self._context, reader, unnamed=given.pop("unnamed"))
         if door != "socket":
-            _check_door(operation, given, door, reader)
+            check_door(operation, given, door, reader)
         caller = caller or self._authorize(operation, proof, door)
         if operation.effect != "read" and caller.is_person and operation.name not in BY_ITSELF:
             self._context.user_presence.acts(caller.id)
-        checked = _check(operation, given, self._context.settings)
+        checked = check(operation, given, self._context.settings)
         if operation.changes is not None:
             name = str(getattr(checked, "name")).removeprefix(f"{operation.changes}:")  # noqa: B009
             check_may_change(caller, Address(operation.changes, name), operation.name)
@@ -230,37 +224,3 @@ def _text(token: Any) -> str | None:
     if token is not None and not isinstance(token, str):
         raise InvalidParams(detail="token must be text")
     return token
-
-
-def _by_name(operation: Operation, params: Any) -> dict[str, Any]:
-    """Return the parameters by name. An array gives them in the declared order."""
-    if params is None:
-        return {}
-    if isinstance(params, dict):
-        return dict(params)
-    names = operation.param_names
-    if len(params) > len(names):
-        detail = f"{operation.name} takes at most {len(names)} parameters, not {len(params)}"
-        if names:
-            detail += f"; they are, in order: {', '.join(names)}"
-        raise InvalidParams(detail=detail)
-    return dict(zip(names, params, strict=False))
-
-
-def _check_door(operation: Operation, given: dict[str, Any], door: Door, reader: Reader | None) -> None:
-    """Raise for what this door does not offer, like files of this machine through others than the socket."""
-    if door not in operation.doors or (operation.follows and reader is None):
-        raise DoorRefused(what=operation.name, door=door)
-    for name in sorted(operation.socket_only):
-        if given.get(name):
-            raise DoorRefused(what=f"{operation.name} with a path in {name}", door=door)
-
-
-def _check(operation: Operation, given: dict[str, Any], limits: Settings) -> Params:
-    if len(given) > len(operation.param_names) + UNKNOWN_SHOWN:  # some are unknown: explain a few of them
-        given = dict(islice(given.items(), len(operation.param_names) + UNKNOWN_SHOWN))
-    check_sizes(operation.name, operation.sizes, given, limits)
-    try:
-        return operation.validate(given)
-    except ValidationError as error:
-        raise InvalidParams(detail=explain(operation, given, error)) from None

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 
 from ..core import errors as known
 from ..core.errors import BossOnly, HibossError, TooLarge
-from ..store.group_commit import Done as Done  # how a door is told of the result
+from ..store.planned_writes import Done as Done  # how a door is told of the result
 from .param_sizes import Size, sizes
 
 
@@ -78,7 +78,7 @@ class ChangedCount(TypedDict):
 # A plain function only reads, and everything it reads is one snapshot of the store. A coroutine
 # function may write and wait; what it reads between two waits is one snapshot by `Store.read`.
 # One that is declared with `plans` is a plain function that returns the one change it makes
-# (PlannedWrite in store/group_commit.py), so that it needs no task; or a coroutine where that is not all, or
+# (store/planned_writes.py), so that it needs no task; or a coroutine where that is not all, or
 # its result where there is nothing to wait for.
 Handler = Callable[..., Any]
 

@@ -12,7 +12,8 @@ from ..core.address import BOSS, Address, parse_address
 from ..core.envelope import Accepted, Draft, Kind, Priority, check_text
 from ..core.errors import BossOnly, UnknownRecipient, UnknownSender
 from ..store import attached_turns
-from ..store.group_commit import PlannedWrite, Tx
+from ..store.group_commit import Tx
+from ..store.planned_writes import PlannedWrite
 from ..store.uploads import Handed
 from .addresses import resolve
 from .auth import OWNER, Caller

@@ -30,8 +30,9 @@ from ..core.errors import (
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..store import messages, sent_keys, uploads
-from ..store.group_commit import PlannedWrite, Tx
+from ..store.group_commit import Tx
 from ..store.intake import Meaning
+from ..store.planned_writes import PlannedWrite
 from ..store.store import Store
 from ..store.uploads import Handed, Upload
 from .inbound_text import OverLimit, tidy

@@ -9,8 +9,9 @@ from typing import cast
 from ..core.errors import Busy, ForeignPeer
 from ..core.settings import Settings
 from . import codec
+from .contracts import Dispatcher
 from .peer import has_gone, peer_pid, peer_uid
-from .session import Dispatcher, Session
+from .session import Session
 from .waiting_bytes import WaitingBytes
 
 PEER_CHECK_SECONDS = 1.0  # how often to check whether a peer that sends no more is still there

@@ -14,7 +14,8 @@ from collections.abc import Callable
 
 from ..core.settings import Settings
 from .connection import Connection
-from .session import Dispatcher, Session
+from .contracts import Dispatcher
+from .session import Session
 from .waiting_bytes import WaitingBytes
 from .websocket import Receive, Send, WebSocketSession
 

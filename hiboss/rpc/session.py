@@ -11,62 +11,20 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 from ..api.operation import Done, Door
-from ..core.errors import AnswerTooLarge, BatchTooLarge, FrameTooLarge, HibossError, InternalError
+from ..core.errors import AnswerTooLarge, FrameTooLarge, HibossError, InternalError
 from ..core.settings import Settings
-from . import codec
+from . import batches, codec
 from .answers import Answers, PendingAnswer
+from .contracts import Dispatcher, Transport
 from .waiting_bytes import WaitingBytes
 
 log = logging.getLogger(__name__)
 LOGIN = "auth.login"
 STARTED_AT_ONCE = 32  # requests of one client; then others have their turn
 FLUSHED_AT = 64 * 1024  # bytes of answers; less is written when the requests that came with it are started
-
-
-class Dispatcher(Protocol):
-    """The part of the api's dispatcher that this door uses."""
-
-    def call(
-        self,
-        method: str,
-        params: Any,
-        token: str | None = None,
-        *,
-        door: Door = "socket",
-        reader: Session | None = None,
-    ) -> Awaitable[Any]: ...
-
-    def start(
-        self, method: str, params: Any, token: str | None, door: Door, reader: Session | None, done: Done
-    ) -> Coroutine[Any, Any, Any] | None: ...
-
-    def check_token(self, token: Any) -> None: ...
-
-    def may_wait(self, method: str) -> bool: ...
-
-    def may_run_together(self, method: str) -> bool: ...
-
-
-class Transport(Protocol):
-    """What carries the lines: an asyncio transport, or what behaves like one."""
-
-    def write(self, data: bytes | memoryview) -> None: ...
-
-    def get_write_buffer_size(self) -> int: ...
-
-    def is_closing(self) -> bool: ...
-
-    def pause_reading(self) -> None: ...
-
-    def resume_reading(self) -> None: ...
-
-    def close(self) -> None: ...
-
-    def abort(self) -> None: ...
 
 
 class Session:
@@ -219,7 +177,7 @@ class Session:
         else:
             for call in parsed.calls:
                 self._login_first(call)
-            self._begin(parsed.calls, self._run_batch(parsed, self._token), len(line))
+            self._begin(parsed.calls, self._run_batch(parsed.calls, self._token), len(line))
 
     def _start_one(self, request: codec.Request, size: int) -> None:
         """Start a request; only what waits for more than one write gets a task (docs/route.md).
@@ -277,7 +235,7 @@ class Session:
         if not any(
             isinstance(call, codec.Request) and self._dispatcher.may_wait(call.method) for call in calls
         ):
-            silent = all(_is_notification(call) for call in calls)
+            silent = all(batches.is_notification(call) for call in calls)
             self._start(answering if silent else self._answer(answering, self._answers.reserve()), size)
             return
         task = self._start(self._answer_unordered(answering), size)
@@ -321,37 +279,13 @@ class Session:
         answer = await self._run(call, token)
         return b"" if call.notification else answer
 
-    async def _run_batch(self, batch: codec.Batch, token: str | None) -> bytes:
-        """Run the calls one after another, so that a batch never needs the memory of all at once.
+    def _run_batch(self, calls: list[batches.Call], token: str | None) -> Coroutine[Any, Any, bytes]:
+        limit, together = self._settings.answer_bytes, self._dispatcher.may_run_together
+        return batches.run(calls, lambda call: self._run(call, token), together, limit, self._note_batch)
 
-        When the answers reach the limit, the calls that are left are not run, and answered with that.
-        """
-        limit = self._settings.answer_bytes
-        answers: list[bytes] = []
-        size = 0
-        for _, alike in groupby(enumerate(batch.calls), key=self._runs_with):
-            calls = [call for _, call in alike]
-            if size > limit:
-                found = [_not_run(call, limit) for call in calls]
-            elif len(calls) == 1:
-                found = [await self._run(calls[0], token)]
-            else:
-                found = await asyncio.gather(*(self._run(call, token) for call in calls))
-            kept = [one for one, call in zip(found, calls, strict=True) if not _is_notification(call)]
-            answers += kept
-            added = sum(map(len, kept))
-            size += added
-            self._batch_bytes += added
-            self._waiting_bytes.note(self, self.measure())
-            await asyncio.sleep(0)  # a call that only reads does not wait: let others have their turn
-        self._batch_bytes -= size
-        return codec.batch(answers) if answers else b""
-
-    def _runs_with(self, numbered: tuple[int, codec.Request | codec.Malformed]) -> int:
-        """Return a key that is the same for calls in a row which run at the same time, like sends."""
-        number, call = numbered
-        together = isinstance(call, codec.Request) and self._dispatcher.may_run_together(call.method)
-        return -1 if together else number
+    def _note_batch(self, added: int) -> None:
+        self._batch_bytes += added
+        self._waiting_bytes.note(self, self.measure())
 
     async def _run(self, call: codec.Request | codec.Malformed, token: str | None) -> bytes:
         """Return the answer to one call."""
@@ -450,13 +384,3 @@ class Session:
         """Disconnect at once."""
         self._answers.clear()
         self._transport.abort()
-
-
-def _not_run(call: codec.Request | codec.Malformed, limit: int) -> bytes:
-    """Return the answer to a call of a batch whose answers have reached the limit."""
-    error = call.error if isinstance(call, codec.Malformed) else BatchTooLarge(limit=limit)
-    return codec.failure(call.id, error)
-
-
-def _is_notification(call: codec.Request | codec.Malformed) -> bool:
-    return isinstance(call, codec.Request) and call.notification

@@ -13,7 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ..core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP, crashpoint
 from ..core.envelope import Lane
@@ -22,6 +22,7 @@ from ..core.events import Fact
 from ..core.paths import Home
 from ..core.settings import DEFAULTS, Settings
 from .connection import Connection, about_a_statement, translate
+from .planned_writes import Done, settle
 from .writer_cache import WriterCache
 
 log = logging.getLogger(__name__)
@@ -44,19 +45,18 @@ class Tx:
         self.posts_for: list[Lane] = []  # lanes that got a forward in this group; woken then too
         self.chats_for: list[tuple[int, str]] = []  # (binding, chat) that may be read now; woken then too
 
+    def take_news(self) -> _News:
+        """Return what is told after the COMMIT, and begin again with nothing."""
+        news = self.arrived_for, self.posts_for, self.chats_for, self.facts
+        self.arrived_for, self.posts_for, self.chats_for, self.facts = [], [], [], []
+        return news
+
 
 Operation = Callable[[Tx], Any]
-Done = Callable[[Any, BaseException | None], None]  # gets the result or the error, on the event loop's thread
+_News = tuple[list[int], list[Lane], list[tuple[int, str]], list[Fact]]
 _Waiting = tuple[Operation, Done]
 _Outcome = tuple[Done, Any, BaseException | None]
 _Run = Callable[[Operation, Done], _Outcome]
-
-
-class PlannedWrite(NamedTuple, Generic[T]):
-    """A change that is not submitted yet, and what is made of its result after COMMIT."""
-
-    change: Operation
-    then: Callable[[Any], T]
 
 
 class _HalfDone(Exception):
@@ -134,15 +134,9 @@ class Writer:
         self._queue.put(None)
         await asyncio.to_thread(self._thread.join)
 
-    def _answer(
-        self,
-        outcomes: list[_Outcome],
-        arrived_for: list[int],
-        posts_for: list[Lane],
-        chats_for: list[tuple[int, str]],
-        facts: list[Fact],
-    ) -> None:
+    def _answer(self, outcomes: list[_Outcome], news: _News) -> None:
         """Tell the callers first: what follows from their writes must not keep an answer from them."""
+        arrived_for, posts_for, chats_for, facts = news
         self._expected = len(outcomes)
         for done, result, error in outcomes:
             try:
@@ -169,12 +163,7 @@ class Writer:
             if group:
                 self._begun += len(group)
                 outcomes = self._commit_group(group)
-                arrived_for, self._tx.arrived_for = self._tx.arrived_for, []
-                posts_for, self._tx.posts_for = self._tx.posts_for, []
-                chats_for, self._tx.chats_for = self._tx.chats_for, []
-                facts, self._tx.facts = self._tx.facts, []
-                news = (arrived_for, posts_for, chats_for, facts)
-                self._loop.call_soon_threadsafe(self._answer, outcomes, *news)
+                self._loop.call_soon_threadsafe(self._answer, outcomes, self._tx.take_news())
 
     def _next_group(self) -> tuple[list[_Waiting], bool]:
         """Return the waiting operations, up to the limit of a group, and whether this is the last group."""
@@ -254,10 +243,7 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.rollback()
         self._tx.cache.forget()
-        self._tx.arrived_for.clear()
-        self._tx.posts_for.clear()
-        self._tx.chats_for.clear()
-        self._tx.facts.clear()
+        self._tx.take_news()
 
     def _lose_group(self, group: list[_Waiting], error: Exception) -> list[_Outcome]:
         try:
@@ -267,16 +253,6 @@ class Writer:
         lost = translate(error, self._home) if isinstance(error, sqlite3.Error) else error
         log.error("A group of %d changes was not written: %s", len(group), lost, extra={"action": "write"})
         return [(done, None, lost) for _, done in group]
-
-
-def settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
-    """Give a future its result or its error."""
-    if future.done():  # the caller is gone; its operation is written all the same
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
 
 
 def _raise_if_about_the_file(error: Exception, connection: Connection) -> None:

@@ -18,7 +18,8 @@ from ..core.paths import Home
 from ..core.settings import Settings
 from . import counters, schema_files, state_watches
 from .connection import Connection, about_a_statement, connect, translate
-from .group_commit import Done, Tx, Writer
+from .group_commit import Tx, Writer
+from .planned_writes import Done
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
