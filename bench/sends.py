@@ -42,7 +42,7 @@ ONE = Way(
     goal="2,500/s",
     floor=0.5,
     aim=0.6,
-    cpu_floor=3.0,
+    cpu_floor=2.8,
     cpu_aim=1.7,
 )
 MANY = Way(
@@ -52,7 +52,7 @@ MANY = Way(
     goal="10,000/s",
     floor=0.33,
     aim=0.42,
-    cpu_floor=4.2,
+    cpu_floor=4.0,
     cpu_aim=2.5,
 )
 DEEP = Way(
@@ -62,7 +62,7 @@ DEEP = Way(
     goal="18,000/s",
     floor=0.33,
     aim=0.4,
-    cpu_floor=4.2,
+    cpu_floor=3.5,
     cpu_aim=2.7,
 )
 WAYS = (ONE, MANY, DEEP)
