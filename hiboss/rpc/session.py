@@ -220,10 +220,10 @@ class Session:
         if self._proceeding:  # it flushes when it has started the rest
             if self._answers.size > FLUSHED_AT:
                 self._flush()
-        elif not self._running:
-            self._proceed()
-        else:
+        elif self._running or self._lines:
             self._proceed_soon()
+        else:
+            self._flush()
 
     def _begin(
         self,

@@ -71,7 +71,8 @@ class Writer:
         self._home = home
         self._settings = settings
         self._collected: list[_Waiting] = []  # not yet given to the thread
-        self._expected = 1  # the size of the last group
+        self._handed_over = 0  # to the thread, and not answered yet
+        self._expected = 1  # how many were under way when a group was last answered
         self._linger: asyncio.TimerHandle | None = None
         self._submitted = 0  # in total; only the loop's thread counts it
         self._begun = 0  # of those; only the writer's thread counts it
@@ -110,14 +111,20 @@ class Writer:
             raise Busy(what=f"{waiting} changes are waiting to be written, try again in a moment")
         self._submitted += 1
         self._collected.append((operation, done))
-        # Give them to the thread together: when as many have come as were in the last group, or
-        # after LINGER_SECONDS. Woken by the first one, the writer would pay a COMMIT for a few,
-        # and compete for the interpreter with the callers of the rest. A single caller never waits.
-        if self._expected == 1:
-            self._hand_over()
-        elif len(self._collected) == self._expected:
-            self._loop.call_soon(self._hand_over)
-        elif len(self._collected) == 1:
+        # Give them to the thread together: when the one before is done and as many have come as were under way
+        # then, or after LINGER_SECONDS. Woken by the first one, the writer would pay a COMMIT for a few, and
+        # compete for the interpreter with the callers of the rest. A single caller never waits.
+        if not self._handed_over:
+            self._gather()
+
+    def _gather(self) -> None:
+        """The thread has nothing to do: give it what was collected, or wait a little for more."""
+        if len(self._collected) >= self._expected:
+            if self._expected == 1:
+                self._hand_over()
+            else:  # when those who are ready too have had their turn
+                self._loop.call_soon(self._hand_over)
+        elif self._linger is None:
             self._linger = self._loop.call_later(LINGER_SECONDS, self._hand_over)
 
     def _hand_over(self) -> None:
@@ -125,6 +132,7 @@ class Writer:
             self._linger.cancel()
             self._linger = None
         if self._collected:
+            self._handed_over += len(self._collected)
             self._queue.put(self._collected)
             self._collected = []
 
@@ -137,12 +145,15 @@ class Writer:
     def _answer(self, outcomes: list[_Outcome], news: _News) -> None:
         """Tell the callers first: what follows from their writes must not keep an answer from them."""
         arrived_for, posts_for, chats_for, facts = news
-        self._expected = len(outcomes)
+        self._handed_over -= len(outcomes)
+        self._expected = len(outcomes) + self._handed_over + len(self._collected)
         for done, result, error in outcomes:
             try:
                 done(result, error)
             except Exception:  # it must not keep their answers from the others
                 log.exception("A caller could not be told.", extra={"action": "write"})
+        if self._collected and not self._handed_over:
+            self._gather()
         try:
             if arrived_for:
                 self.arrived(arrived_for)
