@@ -9,7 +9,7 @@ from ..core import clock, errors, ids, schedule_times
 from ..core.envelope import Accepted, Draft
 from ..core.errors import InvalidParams
 from ..routing.message_files import Prepared
-from ..store import messages, schedule_firing, schedule_slots, schedules
+from ..store import destinations, schedule_firing, schedule_slots, schedules
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
 from ..store.schedule_firing import Origin
@@ -85,7 +85,7 @@ async def create(context: Context, caller: Caller, params: Create) -> ScheduleJs
     def write(tx: Tx) -> Row:
         context.auth.check_may_send(tx, caller.id)
         prepared.use(tx)
-        kept = {**_kept(draft), "addresses": messages.check(tx, draft)}
+        kept = {**_kept(draft), "addresses": destinations.check(tx, draft)}
         stored = {**columns, "draft": _as_json(kept)}
         return schedules.get(tx, schedules.insert(tx, caller.id, stored, now), None)
 
@@ -123,7 +123,7 @@ async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
         message = schedules.stored_message(row) | content  # of this moment: another one may have changed it
         if "to" in content:  # whoever has these names now is meant
             message["addresses"] = {message["from"]: message["addresses"].get(message["from"])}
-        message["addresses"] |= messages.check(tx, schedules.draft(tx, row, message))
+        message["addresses"] |= destinations.check(tx, schedules.draft(tx, row, message))
         columns = {**options, **_new_time(tx, caller, row, when), "draft": _as_json(message)}
         schedules.change(tx, number, columns, now)
         return schedules.get(tx, number, None)

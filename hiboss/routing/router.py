@@ -29,7 +29,7 @@ from ..core.errors import (
 )
 from ..core.paths import Home
 from ..core.settings import Settings
-from ..store import messages, sent_keys, uploads
+from ..store import destinations, messages, sent_keys, uploads
 from ..store.group_commit import Tx
 from ..store.intake import Meaning
 from ..store.planned_writes import PlannedWrite
@@ -164,7 +164,7 @@ class Router:
             return Prepared(draft)
 
         def begin(tx: Tx) -> list[Upload]:  # before anything is copied
-            messages.check(tx, draft)
+            destinations.check(tx, draft)
             return [] if handed is None else uploads.find(tx, handed, clock.now())
 
         return await self._files.prepare(draft, files, handed, await self._store.write(begin))
@@ -224,7 +224,7 @@ def _check_before_copying(
         check(tx)
     if draft.key is not None and (first := sent_keys.repeated(tx, draft)):
         return first
-    messages.check(tx, draft)
+    destinations.check(tx, draft)
     return [] if handed is None else uploads.find(tx, handed, clock.now())
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..core import clock
 from ..core.address import BOSS, RESERVED, SYSTEM
 from ..core.envelope import Draft, Kind
 from ..core.errors import Archived, InvalidParams
@@ -57,6 +58,15 @@ def find(tx: Tx, draft: Draft, now: int, *, plain: bool) -> tuple[Draft, Destina
         if _depends_on_the_cache_alone(draft):
             tx.cache.destinations[pair] = known
     return draft, known
+
+
+def check(tx: Tx, draft: Draft) -> dict[str, int]:
+    """Raise the error that sending this draft now would raise; return the ids of its addresses."""
+    sender = sender_of(tx, draft)
+    parent = parent_of(tx, draft, sender) if draft.reply_to else None
+    resolve(tx, draft, sender, parent, clock.now())
+    entries = {str(one): tx.cache.live_address(one) for one in (draft.sender, *draft.to)}
+    return {address: entry.id for address, entry in entries.items() if entry is not None}
 
 
 def _depends_on_the_cache_alone(draft: Draft) -> bool:

@@ -111,7 +111,7 @@ class Writer:
             raise Busy(what=f"{waiting} changes are waiting to be written, try again in a moment")
         self._submitted += 1
         self._collected.append((operation, done))
-        # Give them to the thread together: when the one before is done and as many have come as were under way
+        # Give them to the thread together: when the ones before are done and as many came as were under way
         # then, or after LINGER_SECONDS. Woken by the first one, the writer would pay a COMMIT for a few, and
         # compete for the interpreter with the callers of the rest. A single caller never waits.
         if not self._handed_over:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import clock
 from ..core.address import Address
 from ..core.envelope import Accepted, Draft
 from ..core.events import EnvelopesArrived, EnvelopesDeferred, EnvelopeSettled
@@ -15,7 +14,6 @@ from .connection import Row
 from .conversation_routes import Addressed
 from .destinations import Destination
 from .group_commit import Tx
-from .recipients import parent_of, resolve, sender_of
 
 _ALWAYS = "conversation, seq, sender, caller, text, created_at, arrived_at"
 _MORE = """thread, reply_to, from_boss, from_name, subject, type, attachments, interruptible, auto,
@@ -137,15 +135,6 @@ def _forward(
     if asked_there or tx.cache.reach().place is not None:
         forwarding.arrived(tx, box, now)
     return posted
-
-
-def check(tx: Tx, draft: Draft) -> dict[str, int]:
-    """Raise the error that sending this draft now would raise; return the ids of its addresses."""
-    sender = sender_of(tx, draft)
-    parent = parent_of(tx, draft, sender) if draft.reply_to else None
-    resolve(tx, draft, sender, parent, clock.now())
-    entries = {str(one): tx.cache.live_address(one) for one in (draft.sender, *draft.to)}
-    return {address: entry.id for address, entry in entries.items() if entry is not None}
 
 
 def _insert_message(tx: Tx, draft: Draft, to: Destination, seq: int | None, now: int, *, plain: bool) -> int:
