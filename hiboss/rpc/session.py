@@ -80,7 +80,7 @@ class Session:
         self._flush()  # may pause again
         if self._writable:
             self._writing_resumed.set()
-        self._proceed()
+        self._proceed_soon()  # after those who waited for this
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._sessions.discard(self)
@@ -134,14 +134,15 @@ class Session:
                 self._proceed_soon()
         finally:
             self._proceeding = False
+            if self._proceed_planned:  # not earlier: the tasks that were created here begin first
+                asyncio.get_running_loop().call_soon(self._proceed_now)
         self._flush()
         if self._lines or not self._writable:
             self._transport.pause_reading()
-            self._reads_nothing()
-        elif self._ending:
-            self._reads_nothing()
-        else:
+        elif not self._ending:
             self._transport.resume_reading()
+            return
+        self._reads_nothing()
 
     def _has_room(self) -> bool:
         """Tell whether there is a request that may be started now."""
@@ -157,7 +158,8 @@ class Session:
         """Go on when others had their turn, and what was started now has begun."""
         if not self._proceed_planned:
             self._proceed_planned = True
-            asyncio.get_running_loop().call_soon(self._proceed_now)
+            if not self._proceeding:
+                asyncio.get_running_loop().call_soon(self._proceed_now)
 
     def _take(self, line: bytes | FrameTooLarge) -> None:
         """Parse one line and start what it asks for."""

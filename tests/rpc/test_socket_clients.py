@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import socket
 import struct
@@ -13,8 +14,9 @@ import psutil
 import pytest
 
 from hiboss.core.settings import DEFAULTS
+from hiboss.rpc.session import STARTED_AT_ONCE
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import answers, ask, code, line, started, wait_until
+from tests.support.daemons import answers, ask, code, line, notification, started, wait_until
 
 MIB = 1024 * 1024
 
@@ -77,6 +79,31 @@ def test_many_requests_in_flight_on_one_connection_are_answered_in_order(daemon:
         writer.join()
     assert [one["id"] for one in found] == list(range(count))
     assert [code(one) for one in found] == ["ok", "ok", "method_not_found", "ok"] * (count // 4)
+
+
+@pytest.mark.parametrize("first", ["notification", "batch", "read in a thread", "wait"])
+def test_requests_begin_in_order_also_behind_one_that_has_a_task(daemon: RunningDaemon, first: str) -> None:
+    """More than are started at once: those that follow must not begin before the ones that were."""
+    token = daemon.token("nex")
+    sent = {"token": token, "to": "agent:nex", "text": f"{first} 0"}
+    begin = {
+        "notification": json.dumps(notification("envelope.send", **sent)).encode() + b"\n",
+        "batch": b"[" + line("envelope.send", 0, **sent).strip() + b"]\n",
+        "read in a thread": line("message.list", 0, token=token),
+        "wait": line("envelope.wait", 0, token=token, timeout="5s"),
+    }
+    count = STARTED_AT_ONCE * 2
+    texts = [f"{first} {number}" for number in range(1, count + 1)]
+    sends = [line("envelope.send", text, token=token, to="agent:nex", text=text) for text in texts]
+    with daemon.connect() as connection:
+        connection.sendall(begin[first] + b"".join(sends))
+        found = answers(connection, count + (first != "notification"))
+    assert [one["id"] for one in found if isinstance(one, dict) and one["id"] != 0] == texts
+    with daemon.database() as database:
+        rows = database.execute(
+            "SELECT text FROM message WHERE text GLOB ? ORDER BY id", (f"{first} [0-9]*",)
+        )
+        assert [row["text"] for row in rows if row["text"] != f"{first} 0"] == texts
 
 
 def test_clients_at_the_same_time_get_their_own_answers(daemon: RunningDaemon) -> None:
