@@ -83,11 +83,11 @@ def test_mail_is_a_new_message_and_another_count(daemon: WebDaemon) -> None:
             bob.call(f"envelope.{verb}", ids=[number])
             if unread is not None:
                 assert events.next("unread-count").data["unread"] == unread
-        ada.tell(bob)
-        assert [events.next("new-message", "unread-count").name for _ in range(2)] == [
+        ada.tell(bob)  # who is told of what came before it may be told its count first
+        assert {events.next("new-message", "unread-count").name for _ in range(2)} == {
             "new-message",
             "unread-count",
-        ]
+        }
 
 
 def test_what_a_run_says_its_question_and_an_order_about_it_are_events(daemon: WebDaemon) -> None:
