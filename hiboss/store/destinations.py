@@ -55,7 +55,7 @@ def find(tx: Tx, draft: Draft, now: int, *, plain: bool) -> tuple[Draft, Destina
     known: Destination | None = tx.cache.destinations.get(pair)
     if known is None:
         draft, known = _find(tx, draft, now)
-        if _depends_on_the_cache_alone(draft):
+        if _depends_on_the_cache_alone(tx, draft, known):
             tx.cache.destinations[pair] = known
     return draft, known
 
@@ -69,10 +69,16 @@ def check(tx: Tx, draft: Draft) -> dict[str, int]:
     return {address: entry.id for address, entry in entries.items() if entry is not None}
 
 
-def _depends_on_the_cache_alone(draft: Draft) -> bool:
-    """Tell whether nothing else was read to find it, like the accounts of a channel, or who is in a group."""
-    return all(one.kind in ("agent", "user") for one in draft.to) and not any(
-        one.kind == "agent" and one.name.lower() in RESERVED for one in draft.to
+def _depends_on_the_cache_alone(tx: Tx, draft: Draft, found: Destination) -> bool:
+    """Tell whether nothing else was read to find it: accounts of a channel, members of a group.
+
+    Nor who is in the conversation where somebody stands in for an agent: who joins there must not be told
+    what that one says to another.
+    """
+    return (
+        all(one.kind in ("agent", "user") for one in draft.to)
+        and not any(one.kind == "agent" and one.name.lower() in RESERVED for one in draft.to)
+        and found.sender.id not in tx.cache.routes().destinations
     )
 
 

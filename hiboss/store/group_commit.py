@@ -235,8 +235,8 @@ class Writer:
 
     def _run_in_savepoint(self, operation: Operation, done: Done) -> _Outcome:
         execute = self._connection.execute
+        self._tx.cache.mark(flush=True)
         execute("SAVEPOINT op")
-        self._tx.cache.mark()
         told = len(self._tx.facts)
         try:
             result = operation(self._tx)

@@ -243,8 +243,14 @@ class WriterCache:
 
     # --- agreeing with the database ------------------------------------------------
 
-    def mark(self) -> None:
-        """Remember the numbers at the beginning of an operation."""
+    def mark(self, *, flush: bool = False) -> None:
+        """Remember the numbers at the beginning of an operation.
+
+        `flush`: before a savepoint, write those of the operations before it. What this one flushes itself
+        may be rolled back with it.
+        """
+        if flush:
+            self.flush()
         self._undo.clear()
         self._arrived_mark = self._arrived
 
@@ -254,6 +260,7 @@ class WriterCache:
             self._last_seq[conversation] = self._touched[conversation] = last
         self._arrived = self._arrived_mark
         if wrote:
+            self._arrived_flushed = None  # it may have flushed
             self._forget_addresses()
             self.forget_conversations()
             self._reach = self._routes = self._watched = self._closed = None
