@@ -163,10 +163,9 @@ class _Started:
         self.processes = RunProcesses(frozenset({child.pid}), frozenset({mark} if mark else ()), since)
         self._child = child
         self._began_at = began_at
-        process_exit.watch_child(child, self._reap)
+        process_exit.watch_child(child, self._reaped)
 
-    def _reap(self) -> None:
-        self._child.wait()  # it has ended
+    def _reaped(self) -> None:
         if not self.exited.done():
             self.exited.set_result(None)
 

@@ -42,13 +42,24 @@ def watch(pid: int, on_exit: Callable[[], None]) -> Callable[[], None]:
 
 
 def watch_child(child: subprocess.Popen[bytes], on_exit: Callable[[], None]) -> None:
-    """Call `on_exit` on the event loop when a program that was started here ends; reap no other process.
+    """Call `on_exit` on the event loop when a program that was started here is reaped; reap no other process.
 
-    Where there is no pidfd, a thread waits for it.
+    A thread waits for it where there is no pidfd; also for a program that has ended while another process
+    traces it (strace, gdb): it can be reaped only when that one lets it go, and the event loop must go on.
     """
-    if watch(child.pid, on_exit) is not_watched:
-        loop = asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
+
+    def wait_in_thread() -> None:
         threading.Thread(target=_wait, args=(child, loop, on_exit), daemon=True).start()
+
+    def ended() -> None:
+        if child.poll() is None:
+            wait_in_thread()
+        else:
+            on_exit()
+
+    if watch(child.pid, ended) is not_watched:
+        wait_in_thread()
 
 
 def _wait(

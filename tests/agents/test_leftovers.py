@@ -144,6 +144,38 @@ def test_without_pidfds_a_thread_sees_the_end_of_a_program(
     tell(story())
 
 
+# A child of it traces it, and does not wait for it; the child ends when it may, or alone after a while.
+TRACED = f"""#!{sys.executable}
+import ctypes, os, pathlib, time
+here, program = pathlib.Path(__file__).parent, os.getpid()
+if os.fork():
+    while not (here / "traced").exists(): time.sleep(0.01)
+    os._exit(6)
+os.setsid()
+assert ctypes.CDLL(None).ptrace(0x4206, program, None, None) == 0  # PTRACE_SEIZE
+(here / "traced").touch()
+for _ in range(1500):
+    if (here / "go").exists(): os._exit(0)
+    time.sleep(0.01)
+(here / "alone").touch()
+"""
+
+
+def test_a_program_that_ends_while_it_is_traced_does_not_stop_the_event_loop(program: Program) -> None:
+    """It cannot be reaped before the one that traces it has let it go."""
+
+    async def story() -> None:
+        program.becomes(TRACED)
+        hand = Hand(program)
+        under_way = await hand.begin()
+        await until(lambda: has_ended(psutil.Process(hand.pid)))
+        program.let_go()
+        assert (await under_way).status == 6
+        assert not (program.directory / "alone").exists()
+
+    tell(story())
+
+
 def test_standard_input_is_a_pipe_that_can_be_opened_by_its_name(program: Program) -> None:
     async def story() -> None:
         program.becomes("#!/bin/sh\nexec cat /dev/stdin\n")
