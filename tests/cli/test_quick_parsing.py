@@ -174,6 +174,8 @@ def test_every_plain_spelling_is_read_quickly(verb: str) -> None:
         ["envelope", "list", "--box", "inbx"],
         ["envelope", "snooze", "e1", "--until", "+1h"],
         ["agent", "list"],
+        ["run list"],
+        ["envelope send", "--to", "nex", "--text", "x"],
     ],
 )
 def test_help_mistakes_and_other_commands_are_left_to_typer(line: list[str]) -> None:

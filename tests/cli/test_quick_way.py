@@ -279,7 +279,7 @@ def ended(office: Office, program: list[str], words: list[str], script: str) -> 
     return done.rc, done.stdout, re.sub(r'File "[^"]*", line \d+, in .*\n.*\n', "", done.stderr)
 
 
-@pytest.mark.parametrize("words", [LONG, SHORT, ["--help"], ["inbox", "--as", "nobody"]], ids=" ".join)
+@pytest.mark.parametrize("words", [LONG, SHORT, [], ["--help"], ["inbox", "--as", "nobody"]], ids=" ".join)
 @pytest.mark.parametrize("script", ENDS.values(), ids=list(ENDS))
 def test_a_stream_that_cannot_be_written_ends_both_ways_alike(
     full: Office, words: list[str], script: str

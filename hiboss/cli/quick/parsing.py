@@ -28,7 +28,7 @@ def read(words: list[str]) -> tuple[str, str, Values] | None:
     """Return the module and the function that these words call, and its parameters; None: ask Typer."""
     for depth in (1, 2):
         verb = VERBS.get(" ".join(words[:depth]))
-        if verb is not None:
+        if verb is not None and " " not in words[0]:  # "run list" as one word is no command
             module, function, arguments, options = verb
             try:
                 values, others = _options(iter(words[depth:]), options)

@@ -13,8 +13,8 @@ WIDEST = 80  # columns; on a wider terminal Typer prints the same
 
 def is_asked(words: list[str]) -> bool:
     """Whether these words ask for the help of the root, and there is room for it as it was made."""
-    asked = words in ([], ["--help"], ["-h"])
-    return asked and sys.stdout is not None and output.columns(sys.stdout) >= WIDEST
+    asked = words in ([], ["--help"], ["-h"]) and sys.stdout is not None and sys.stderr is not None
+    return asked and output.columns(sys.stdout) >= WIDEST
 
 
 def show(words: list[str]) -> int:
