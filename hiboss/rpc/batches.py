@@ -22,11 +22,13 @@ async def run(
     may_run_together: Callable[[str], bool],
     limit: int,
     note: Callable[[int], None],
+    is_read: Callable[[], Awaitable[bool]],
 ) -> bytes:
     """Return the answer to a batch. It never needs the memory of all its calls at once.
 
     When the answers reach the limit, the calls that are left are not run, and answered with that. `note` is
-    told by how many bytes more wait.
+    told by how many bytes more wait. `is_read` waits for the peer; the first call never does, since what
+    follows the batch must not begin before it.
     """
 
     def runs_with(numbered: tuple[int, Call]) -> int:
@@ -38,6 +40,8 @@ async def run(
     size = 0
     for _, alike in groupby(enumerate(calls), key=runs_with):
         row = [call for _, call in alike]
+        if row[0] is not calls[0] and not await is_read():
+            break
         if size > limit:
             found = [_not_run(call, limit) for call in row]
         elif len(row) == 1:

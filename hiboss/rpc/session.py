@@ -80,7 +80,7 @@ class Session:
         self._flush()  # may pause again
         if self._writable:
             self._writing_resumed.set()
-        self._proceed_soon()  # after those who waited for this
+        self._proceed()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._sessions.discard(self)
@@ -208,17 +208,12 @@ class Session:
             done(None, error)
 
     def _settle_one(
-        self,
-        request: codec.Request,
-        pending: PendingAnswer,
-        size: int,
-        value: Any,
-        error: BaseException | None,
+        self, call: codec.Request, pending: PendingAnswer, size: int, value: Any, error: BaseException | None
     ) -> None:
         """A request is done: answer it. The answers of a group of writes are flushed together."""
         self._running -= 1
         self._running_bytes -= size
-        self._answers.settle(pending, self._encoded(request, value, error))
+        self._answers.settle(pending, self._encoded(call, value, error))
         if self._proceeding:  # it flushes when it has started the rest
             if self._answers.size > FLUSHED_AT:
                 self._flush()
@@ -283,7 +278,14 @@ class Session:
 
     def _run_batch(self, calls: list[batches.Call], token: str | None) -> Coroutine[Any, Any, bytes]:
         limit, together = self._settings.answer_bytes, self._dispatcher.may_run_together
-        return batches.run(calls, lambda call: self._run(call, token), together, limit, self._note_batch)
+        answer = partial(self._run, token=token)
+        return batches.run(calls, answer, together, limit, self._note_batch, self._is_read)
+
+    async def _is_read(self) -> bool:
+        """Wait while the peer does not read its answers: produce no more. False: it is gone."""
+        while not self._writable and not self._transport.is_closing():
+            await self._writing_resumed.wait()
+        return self._writable
 
     def _note_batch(self, added: int) -> None:
         self._batch_bytes += added
@@ -293,10 +295,6 @@ class Session:
         """Return the answer to one call."""
         if isinstance(call, codec.Malformed):
             return codec.failure(call.id, call.error)
-        while not self._writable:  # the peer does not read its answers: produce no more
-            if self._transport.is_closing():
-                return b""
-            await self._writing_resumed.wait()
         try:
             value = await self._dispatcher.call(call.method, call.params, token, door=self.door, reader=self)
         except HibossError as error:

@@ -99,11 +99,32 @@ def test_requests_begin_in_order_also_behind_one_that_has_a_task(daemon: Running
         connection.sendall(begin[first] + b"".join(sends))
         found = answers(connection, count + (first != "notification"))
     assert [one["id"] for one in found if isinstance(one, dict) and one["id"] != 0] == texts
+    assert [text for text in stored(daemon, f"{first} [0-9]*") if text != f"{first} 0"] == texts
+
+
+def test_requests_begin_in_order_also_while_the_peer_does_not_read(daemon: RunningDaemon) -> None:
+    """A notification among them must not wait for the peer, while those that follow it do not."""
+    token = daemon.token("nex")
+    large = daemon.call("envelope.send", token=token, to="agent:nex", text="x" * 60_000)["ids"][0]
+    lines, texts = [], [f"unread {number}" for number in range(400)]
+    for text in texts:
+        sent = {"token": token, "to": "agent:nex", "text": text}
+        noted = json.dumps(notification("envelope.send", **sent)).encode() + b"\n"
+        lines.append(line("envelope.get", 0, token=token, id=large))
+        lines.append(noted if text.endswith("0") else line("envelope.send", text, **sent))
+    with daemon.connect() as connection:
+        writer = threading.Thread(target=connection.sendall, args=(b"".join(lines),))
+        writer.start()
+        answers(connection, len(texts) * 2 - len(texts) // 10)
+        writer.join()
+    assert stored(daemon, "unread *") == texts
+
+
+def stored(daemon: RunningDaemon, pattern: str) -> list[str]:
+    """Return the texts of messages that are like this, in the order in which they were stored."""
     with daemon.database() as database:
-        rows = database.execute(
-            "SELECT text FROM message WHERE text GLOB ? ORDER BY id", (f"{first} [0-9]*",)
-        )
-        assert [row["text"] for row in rows if row["text"] != f"{first} 0"] == texts
+        rows = database.execute("SELECT text FROM message WHERE text GLOB ? ORDER BY id", (pattern,))
+        return [row["text"] for row in rows]
 
 
 def test_clients_at_the_same_time_get_their_own_answers(daemon: RunningDaemon) -> None:
