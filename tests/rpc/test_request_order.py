@@ -6,17 +6,15 @@ import asyncio
 import json
 import random
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
-from hiboss.core.settings import DEFAULTS
-from hiboss.rpc.connection import Connection
-from hiboss.rpc.session import STARTED_AT_ONCE, Session
-from hiboss.rpc.waiting_bytes import WaitingBytes
+from hiboss.rpc.session import STARTED_AT_ONCE
 from tests.support.daemons import all_answers, answers, code, line
+from tests.support.in_process_connections import Streams, connected
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.web_clients import WebDaemon, web_daemon
 
@@ -110,7 +108,6 @@ class Door:
         self.dispatcher = daemon.daemon.dispatcher
         self.token = daemon.token("nex")
         self.begun: list[int] = []
-        self._sessions: set[Session] = set()
         self._begin = self.dispatcher._begin
         self.dispatcher._begin = self._note  # type: ignore[method-assign]
 
@@ -127,26 +124,8 @@ class Door:
             self.begun.append(int(params["id"][1:]) - 900_000)
         return self._begin(method, params, *more)
 
-    @asynccontextmanager
-    async def connect(
-        self, small: bool = False
-    ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-        ours, theirs = socket.socketpair()
-        if small:
-            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8_192)
-        loop = asyncio.get_running_loop()
-
-        def session() -> Connection:
-            return Connection(self.dispatcher, DEFAULTS, self._sessions, WaitingBytes(DEFAULTS))
-
-        transport, _ = await loop.connect_accepted_socket(session, theirs)
-        reader, writer = await asyncio.open_connection(sock=ours, limit=2**26)
-        try:
-            yield reader, writer
-        finally:
-            writer.close()
-            transport.abort()
-            await asyncio.sleep(0)
+    def connect(self, *, small: bool = False) -> AbstractAsyncContextManager[Streams]:
+        return connected(self.dispatcher, small=small)
 
 
 def lines(asked: list[Any]) -> bytes:

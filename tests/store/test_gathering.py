@@ -59,7 +59,8 @@ class Counted:
 
     def run(self, work: Callable[[], Awaitable[Any]]) -> Any:
         async def whole() -> Any:
-            return await work()
+            async with asyncio.timeout(30):  # an answer that is lost would be waited for without end
+                return await work()
 
         return self.house.loop.run_until_complete(whole())
 

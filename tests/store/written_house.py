@@ -20,7 +20,7 @@ from hiboss.store.connection import connect
 from hiboss.store.destinations import Destination
 from hiboss.store.group_commit import Tx, Writer
 from hiboss.store.invariants import violations
-from tests.store.chat_scene import BOSS_ID, GROUP, NOW, PRIVATE, scene
+from tests.store.chat_scene import BOSS_ID, GROUP, NOW, scene
 from tests.store.group_house import House
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class WrittenHouse(House):
 
     def write(self, operation: Callable[[Tx], T]) -> T:
         async def run() -> T:
-            return await self.writer.submit(operation)
+            return await asyncio.wait_for(self.writer.submit(operation), 30)
 
         return self.loop.run_until_complete(run())
 
@@ -90,7 +90,8 @@ class WrittenHouse(House):
         waiting = [self.writer.submit(operation) for operation in operations]
         opened.set()
         assert await passed
-        return list(await asyncio.gather(*waiting, return_exceptions=True))
+        async with asyncio.timeout(30):
+            return list(await asyncio.gather(*waiting, return_exceptions=True))
 
     def kept(self) -> list[Destination]:
         """Return the destinations that the writer keeps now."""
@@ -119,6 +120,3 @@ def written_house(of: Template, directory: Path) -> Iterator[WrittenHouse]:
         yield house
     finally:
         house.close()
-
-
-__all__ = ["PRIVATE", "Operation", "Template", "WrittenHouse", "template", "written_house"]
