@@ -21,6 +21,7 @@ from .recipients import parent_of, resolve, sender_of
 from .writer_cache import LiveAddress
 
 _OPTIONS = Draft._fields.index("sees_all") + 1  # from here on all that most drafts leave at its default
+KEPT_RECIPIENTS = 8  # at most: a hundred take 12 KB, and thousands of such lists would be kept
 _NO_OPTIONS = tuple(Draft._field_defaults[name] for name in Draft._fields[_OPTIONS:])
 
 
@@ -55,7 +56,7 @@ def find(tx: Tx, draft: Draft, now: int, *, plain: bool) -> tuple[Draft, Destina
     known: Destination | None = tx.cache.destinations.get(pair)
     if known is None:
         draft, known = _find(tx, draft, now)
-        if _depends_on_the_cache_alone(tx, draft, known):
+        if len(draft.to) <= KEPT_RECIPIENTS and _depends_on_the_cache_alone(tx, draft, known):
             tx.cache.destinations[pair] = known
     return draft, known
 

@@ -127,6 +127,15 @@ def test_a_draft_with_an_option_neither_uses_nor_keeps_what_is_kept(house: Writt
     assert house.kept() == []
 
 
+def test_a_draft_to_many_is_not_kept(house: WrittenHouse) -> None:
+    """What is kept is counted by entries: lists of a hundred recipients would fill the memory."""
+    most = destinations.KEPT_RECIPIENTS
+    house.sends(NEX, *[AGENT_KAI] * (most + 1))
+    assert house.kept() == []
+    house.sends(NEX, *[AGENT_KAI] * most)
+    assert len(house.kept()) == 1
+
+
 def test_a_draft_to_a_chat_is_not_kept(house: WrittenHouse) -> None:
     """Its account may be removed, or blocked there, which the cache does not know."""
     assert house.sends(NEX, BOB).lanes
