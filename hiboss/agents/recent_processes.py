@@ -7,6 +7,7 @@ looked at in the same way, and by the same marks, as a look at all processes doe
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
 from . import process_control, process_table
@@ -48,8 +49,13 @@ def _is_of(run: RunProcesses, number: int) -> bool:
 
 
 def _last_number() -> int:
-    """Return the number that was given last; 0 where that is not known."""
+    """Return the number that was given last; 0 where that is not known.
+
+    In some containers another file system (lxcfs) puts the numbers of the host in the place of ours.
+    """
     try:
+        if os.stat(f"{process_table.PROC}/loadavg").st_dev != os.stat(process_table.PROC).st_dev:
+            return 0
         return int(process_table.read_file("loadavg").split()[4])
     except (OSError, IndexError, ValueError):
         return 0

@@ -224,6 +224,19 @@ def test_it_is_not_sure_that_nothing_is_left_if_the_numbers_do_not_tell(
     assert not recent_processes.is_none_left(run, number, 0.01)
 
 
+def test_the_numbers_of_another_file_system_do_not_tell(
+    ended: tuple[int, RunProcesses], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In a container with lxcfs these are the numbers of its host."""
+    number, run = ended
+    monkeypatch.setattr(recent_processes, "_numbers", lambda: 32_768)
+    monkeypatch.setattr(process_table, "read_file", lambda name: f"0.1 0.1 0.1 1/99 {number}".encode())
+    assert recent_processes.is_none_left(run, number, 0.01)
+    (tmp_path / "loadavg").symlink_to("/proc/loadavg")
+    monkeypatch.setattr(process_table, "PROC", str(tmp_path))
+    assert not recent_processes.is_none_left(run, number, 0.01)
+
+
 def test_it_is_not_sure_after_a_time_in_which_all_numbers_can_have_been_given(
     ended: tuple[int, RunProcesses],
 ) -> None:
