@@ -260,7 +260,6 @@ class WriterCache:
             self._last_seq[conversation] = self._touched[conversation] = last
         self._arrived = self._arrived_mark
         if wrote:
-            self._arrived_flushed = None  # it may have flushed
             self._forget_addresses()
             self.forget_conversations()
             self._reach = self._routes = self._watched = self._closed = None

@@ -109,7 +109,12 @@ def test_a_single_caller_never_waits_for_others(counted: Counted, monkeypatch: p
     timers = counted.catch_timers(monkeypatch)
 
     async def work() -> list[int]:
-        return [await counted.writer.submit(counted.in_group) for _ in range(50)]
+        found = []
+        for _ in range(50):
+            waiting = counted.writer.submit(counted.in_group)
+            assert counted.writer._handed_over == 1  # not even for a turn of the loop
+            found.append(await waiting)
+        return found
 
     assert counted.run(work) == list(range(50))
     assert timers == []

@@ -85,7 +85,9 @@ def test_a_plain_message_is_the_same_row_as_one_with_all_columns(
     plain, whole = both_ways(house, monkeypatch, number, *to, text="hello")
     found = rows(house, plain)
     assert found == rows(house, whole)
-    assert len(found["message"]) == 1 and len(found["envelope"]) == len(to)
+    (message,) = found["message"]
+    assert (message["sender"], message["caller"], message["text"]) == (number, number, "hello")
+    assert len(found["envelope"]) == len(to)
 
 
 def test_mail_for_a_person_is_done_on_arrival_and_mail_for_an_agent_is_not(house: WrittenHouse) -> None:
