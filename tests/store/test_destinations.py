@@ -112,10 +112,11 @@ def test_who_writes_to_whom_is_found_once_and_kept(
 
 
 def test_what_one_may_is_not_kept_for_another(house: WrittenHouse) -> None:
-    """The boss may write as nex. The same words of somebody else are refused, however often he did."""
+    """The boss may write as nex, and nex itself. The same of somebody else is refused, however often they did."""
     as_nex = Draft(AGENT_NEX, BOSS_ID, (AGENT_KAI,), "hello", sees_all=True)
     send = destinations.find
     house.write(lambda tx: send(tx, as_nex, house.now, plain=True))
+    house.sends(NEX, AGENT_KAI)
     for other in (as_nex._replace(caller=KAI, sees_all=False), as_nex._replace(sees_all=False)):
         with pytest.raises(UnknownSender):
             house.write(lambda tx, other=other: send(tx, other, house.now, plain=True))
