@@ -367,11 +367,9 @@ class Runner:
         while not await self._write_outcome(turn, outcome, execution, following):
             assert execution is not None
             await execution.until_released()
+            following = None  # another run may have its place
             if self._queue.closed:
-                outcome, following = (
-                    Outcome(ended="interrupted", failure=Failure("interrupted", STOPPED)),
-                    None,
-                )
+                outcome = Outcome(ended="interrupted", failure=Failure("interrupted", STOPPED))
 
     async def _write_outcome(
         self, turn: Turn, outcome: Outcome, execution: Execution | None, following: TurnStart | None

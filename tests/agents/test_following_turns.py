@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hiboss.agents.runner import Runner
 from hiboss.core.crashpoint import AFTER_COMMIT, IN_GROUP, RUN_BEGUN, RUN_SETTLED
-from hiboss.store import run_start
+from hiboss.store import run_pauses, run_start
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import set_up, wait_until
 from tests.support.in_process_daemon import InProcessDaemon, frozen
@@ -94,6 +96,32 @@ async def test_an_agent_that_is_paused_during_a_turn_gets_no_other_one(daemon: I
         await daemon.until(lambda: bool(daemon.rows("SELECT 1 FROM run WHERE status = 'completed'")))
         await daemon.until(lambda: not daemon.rows("SELECT 1 FROM envelope WHERE held_by IS NOT NULL"))
     assert len(daemon.rows("SELECT 1 FROM run")) == 1
+
+
+@frozen()
+async def test_a_run_that_is_paused_before_it_is_settled_starts_no_other_one(daemon: InProcessDaemon) -> None:
+    """Another run may have its place; the next turn waits for a free one."""
+    runner = daemon.daemon.wiring.runner
+    following, offered = Runner._following, list[Any]()
+
+    def note(self: Runner, *given: Any) -> Any:
+        offered.append(following(self, *given))
+        return offered[-1]
+
+    def paused_once(tx: Any, run: int) -> bool:
+        if paused:
+            return stands_still(tx, run)
+        paused.append(run)
+        loop.call_soon_threadsafe(lambda: runner.execution(run).release())  # type: ignore[union-attr]
+        return True
+
+    stands_still, paused, loop = run_pauses.stands_still, list[int](), asyncio.get_running_loop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Runner, "_following", note)
+        patch.setattr(run_pauses, "stands_still", paused_once)
+        runs = await work_through(daemon, "nex")
+    assert len(runs) == WAITING and len(paused) == 1
+    assert offered[0] is not None and offered[0].turn is None
 
 
 # --- a daemon that dies --------------------------------------------------------------
