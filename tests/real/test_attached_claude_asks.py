@@ -51,6 +51,11 @@ def asks(desk: Desk) -> list[str]:
     return [str(one["state"]) for one in desk.office.rows("SELECT state FROM ask ORDER BY id")]
 
 
+def posts(desk: Desk) -> list[str]:
+    """Return the ids of the posts that the daemon has noted."""
+    return [str(one["platform_id"]) for one in desk.office.rows("SELECT platform_id FROM post")]
+
+
 def test_allow_on_the_phone_lets_the_tool_run(desk: Desk) -> None:
     begin(desk)
     question = desk.question(COMMAND)
@@ -123,6 +128,8 @@ def test_a_daemon_that_dies_while_it_asks_leaves_the_dialog(desk: Desk) -> None:
     begin(desk)
     question = desk.question(COMMAND)
     desk.claude.wait_for(DIALOG)
+    # If it died before it noted the id of the post, it would post the question again, and forget this post.
+    wait_until(lambda: str(question.id) in posts(desk), 30)
     desk.office.daemon.kill()
     desk.office.start()
     assert not made(desk)
