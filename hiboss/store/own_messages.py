@@ -155,7 +155,10 @@ def delete(tx: Tx, row: Row, why: str | None, caller: int, now: int, *, boss: bo
     if row["deleted_at"] is not None:
         return Deleted(False)
     ask_mail.check_delete(tx, row["id"], caller, boss=boss)
-    repeating = [one["id"] for one in message_edits.repeating(tx, row["id"]) if one["deleted_at"] is None]
+    copies = message_edits.repeating(tx, row["id"])
+    while any(one["deleted_at"] == now for one in copies):
+        now += 1  # `restore` tells by the time what was deleted with it from what was deleted before
+    repeating = [one["id"] for one in copies if one["deleted_at"] is None]
     found = [_delete(tx, one, why, caller, now) for one in (row["id"], *repeating)]
     cancelled, in_hand = sum(one.cancelled for one in found), sum(one.in_hand for one in found)
     return Deleted(True, cancelled, in_hand, sum(one.posts for one in found))

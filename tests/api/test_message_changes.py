@@ -11,6 +11,7 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import wait_until
+from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agents, boss, checked_daemon
 from tests.support.python_agents import Boss, Team, wait_until_idle
 from tests.support.scripted_channels import notices
@@ -138,6 +139,23 @@ def test_wordings_that_were_done_go_too_and_come_back_with_the_message(daemon: R
     assert [one["text"] for one in bob.list()] == [LAST, "", LAST]  # the other was deleted for itself
     chief.call("message.restore", id=alone)
     assert [(one["id"], one["text"]) for one in bob.list()] == before
+
+
+@frozen()
+async def test_what_was_deleted_for_itself_in_the_same_millisecond_stays_deleted(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("kai")
+    await daemon.send("agent:kai", who="nex", text=OLD)
+    (sent,) = daemon.rows("SELECT id FROM message WHERE text = ?", OLD)
+    await daemon.ask("envelope.ack", "kai", all=True)
+    await daemon.ask("message.edit", "nex", id=f"m{sent[0]}", text=NEW)  # a message of its own tells it
+    told = daemon.rows("SELECT id FROM message WHERE reply_to = ?", sent[0])[-1][0]
+    await daemon.ask("message.delete", "boss", id=f"m{told}")
+    await daemon.ask("message.delete", "boss", id=f"m{sent[0]}")
+    await daemon.ask("message.restore", "boss", id=f"m{sent[0]}")
+    deleted = daemon.rows("SELECT id FROM message WHERE deleted_at IS NOT NULL")
+    assert [row[0] for row in deleted] == [told]
 
 
 def test_a_notice_that_mail_was_not_acknowledged_goes_with_the_mail(daemon: RunningDaemon) -> None:

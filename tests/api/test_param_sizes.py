@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hiboss.api import dispatch
+from hiboss.api import request_checks
 from hiboss.api.operation import REGISTRY, Level, Operation, Params, operation
 from hiboss.core.errors import HibossError, InvalidParams
 from tests.api.bad_input_mechanical import properties
@@ -153,6 +153,6 @@ def test_a_new_parameter_is_bounded_by_default() -> None:
     declared: Operation = REGISTRY.pop("test.new")
     for given in ({"word": "x" * 5_000}, {"words": ["x"] * 101}, {"things": {"x": "x" * 5_000}}):
         with pytest.raises(InvalidParams) as caught:
-            dispatch._check(declared, given, None)  # type: ignore[arg-type]
+            request_checks.check(declared, given, None)  # type: ignore[arg-type]
         assert next(iter(given)) in caught.value.message
-    dispatch._check(declared, {"word": "x" * 4_000, "words": ["x"] * 100, "things": {"x": [1]}}, None)  # type: ignore[arg-type]
+    request_checks.check(declared, {"word": "x" * 4_000, "words": ["x"] * 100, "things": {"x": [1]}}, None)  # type: ignore[arg-type]
