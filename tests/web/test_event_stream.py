@@ -227,14 +227,14 @@ def followers(daemon: WebDaemon) -> float:
     return sum(one["value"] for one in samples if one["name"] == "hiboss_subscriptions")
 
 
-def test_a_late_reader_has_a_gap_then_its_mail_and_then_what_comes(tmp_path: Path) -> None:
+def test_a_late_reader_has_its_mail_once_and_then_what_comes_also_after_a_gap(tmp_path: Path) -> None:
     with web_daemon(tmp_path, kept_facts=50) as daemon:
         ada, chief = agent(daemon), boss(daemon)
         with daemon.events(chief.token, small=True) as events:
             flood(daemon)
             sent = ada.flood(chief, 300)
-            found = events.until(lambda one: one.name == "caught-up")
-            assert "gap" in [one.name for one in found]
+            # Mostly there is a gap; if the buffers took it all, there is none.
+            found = events.until(lambda one: one.name == "new-message" and arrival(one) == sent[-1])
             sent.append(ada.tell(chief))
             found += events.until(lambda one: one.name == "new-message" and arrival(one) == sent[-1])
             mail = [arrival(one) for one in found if one.name == "new-message"]
