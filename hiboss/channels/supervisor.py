@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core import bounded_calls, clock
 from ..core.contracts.adapter import Account, AdapterSettings, Taken
-from ..core.contracts.failures import ERROR_CHARACTERS, AccountError, LaneError, Refused
+from ..core.contracts.failures import ERROR_CHARACTERS, AccountError, LaneError, Refused, named_seconds
 from ..core.contracts.inbound import Update
 from ..core.errors import HibossError
 from ..core.events import AdapterFailed, AdapterRunning, Fact
@@ -29,6 +29,7 @@ from .registry import Registry
 
 log = logging.getLogger(__name__)
 PAUSES = (1.0, 5.0, 30.0, 120.0, 300.0)  # seconds
+UNREACHABLE_SECONDS = 30.0  # the longest pause while the platform or the account does not let it start
 TELL_AFTER = 2  # crashes in a row before the boss is told: a single one often passes
 STABLE_MS = 60_000  # an adapter that ran so long starts with no crashes counted
 START_SECONDS = 60.0
@@ -50,6 +51,7 @@ class Slot:
     state: str = "starting"  # starting, running, failed
     crashes: int = 0  # in a row
     error: str | None = None  # the last one
+    refusal: LaneError | None = None  # the last error, if the platform did not let it start
     since: int = 0  # when it began to run; 0: it does not run
     task: asyncio.Task[None] | None = None  # keeps it running
     retry: asyncio.Event = field(default_factory=asyncio.Event)  # ends its pause after a crash
@@ -151,7 +153,7 @@ class Supervisor:
             except Exception as error:  # a defect: the adapter must come back all the same
                 slot.error = f"hiboss failed to run it: {type(error).__name__}"
                 log.exception("%s was not run.", slot.name, extra={"action": "adapter"})
-            pause = PAUSES[min(slot.crashes, len(PAUSES) - 1)]
+            pause = pause_after(slot)
             slot.adapter, slot.state, slot.crashes = None, "failed", slot.crashes + 1
             await self._tell(slot)
             await _sleep(pause, slot.retry)
@@ -168,7 +170,7 @@ class Supervisor:
 
     async def _run(self, slot: Slot) -> None:
         """Run the adapter once. Returns when it has ended; `slot.error` says why."""
-        adapter = None
+        adapter, slot.refusal = None, None
         try:
             kind = self._registry.kind(slot.type)
             adapter = kind(self._account(slot, kind))
@@ -178,6 +180,7 @@ class Supervisor:
             await bounded_calls.call(adapter.listen(take), f"The listening of {slot.name}")
             slot.error = "it stopped listening"
         except (LaneError, HibossError) as error:
+            slot.refusal = error if isinstance(error, LaneError) and not slot.since else None
             slot.error = storable(error, ERROR_CHARACTERS)
             log.warning("%s cannot run: %s", slot.name, slot.error, extra={"action": "adapter"})
         except BaseException as error:
@@ -228,6 +231,15 @@ class Supervisor:
         if slot.adapter is not adapter or self.slots.get(slot.binding) is not slot:
             raise LaneError("stopped", "this adapter was stopped")
         return await self._take(slot.binding, slot.type, updates, position, missed)
+
+
+def pause_after(slot: Slot) -> float:
+    """Return the seconds until an adapter that has crashed is started again."""
+    usual = PAUSES[min(slot.crashes, len(PAUSES) - 1)]
+    if slot.refusal is None:
+        return usual
+    named = named_seconds(slot.refusal.retry_after)
+    return min(usual, UNREACHABLE_SECONDS) if named is None else named
 
 
 async def _sleep(seconds: float, end: asyncio.Event) -> None:

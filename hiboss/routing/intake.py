@@ -15,13 +15,12 @@ import shutil
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..core import bounded_calls, clock
 from ..core.contracts.adapter import Taken
-from ..core.contracts.failures import AccountError, LaneError, Refused
+from ..core.contracts.failures import AccountError, LaneError, Refused, named_seconds
 from ..core.contracts.inbound import Digested, Inbound, NotYet, Update, path_of
 from ..core.crashpoint import DIGESTED, TAKEN, crashpoint
 from ..core.errors import HibossError, NotBound, UnknownBinding
@@ -36,7 +35,7 @@ from ..store.intake import Meaning
 from ..store.store import Store
 from .commands import Commands
 from .inbound_text import OverLimit, clean_id
-from .intake_failures import is_of_the_store, problem_of, seconds_to_wait
+from .intake_failures import Later, Line, LineWaits, is_of_the_store, later_after, problem_of
 from .router import Router
 from .update_forms import LARGEST_RAW, check_place, new_update, stored_inbound, stored_update
 
@@ -46,42 +45,15 @@ PLACE_SECONDS = 1.0  # after which a digestion gives its place to another chat
 MOST_ASIDE = 200  # digestions of one binding that gave their place away and still work
 BURST = 50  # digests of one chat before another chat gets its place
 RETRY_SECONDS = (1.0, 5.0)  # after the first and the second failure; the third is the last
-ACCOUNT_SECONDS = (1.0, 5.0, 30.0, 120.0, 300.0)  # while the platform cannot be reached
-MOST_ACCOUNT_FAILURES = 300  # about a day; then they count as tries
+DEFECT_SECONDS = 30.0  # after a defect of ours
 LONGEST_WAIT = 60.0  # seconds of one NotYet
 MOST_WAITS = 20  # of NotYet in a row, without a new update
 STOP_SECONDS = 5.0
-EARLY_SECONDS, MOST_EARLY = 0.2, 10  # how long a reply waits for the id of the post that it replies to
+EARLY_SECONDS = 0.2  # between two looks whether a post that a reply is to is confirmed
+LONGEST_EARLY = 2.0  # seconds in all
 RAW_MS = 7 * 86_400_000  # so long updates are kept as they came
 EMPTY_EVERY_MS = 3_600_000
 _ACTING = ("press", "membership", "stop")  # and the commands that `Commands` knows
-
-
-class Line(NamedTuple):
-    """The updates of one chat, digested in order."""
-
-    binding: int
-    chat: str
-
-
-@dataclass(slots=True)
-class _State:
-    """What is remembered of a line that waits."""
-
-    until: float = 0.0  # of the loop's clock: not before
-    timer: asyncio.TimerHandle | None = None
-    seen: int = 0  # the last update that NotYet was said for
-    waits: int = 0  # how often in a row without a new one
-    account_failures: int = 0  # in a row
-    early: int = 0  # how often it waited for the id of a post
-
-
-class _Later(Exception):
-    """The line waits for some seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
-        self.seconds = seconds
 
 
 class Intake:
@@ -96,12 +68,12 @@ class Intake:
         self.commands = Commands(store)
         self._left_over = 0  # updates up to this one were stored by an earlier daemon
         self._emptied_at = 0
-        self._states: dict[Line, _State] = {}
         # By an earlier id of a chat: the line of its later one, which waits for it.
         self._behind: defaultdict[Line, set[Line]] = defaultdict(set)
         self._queue: WorkQueue[Line] = WorkQueue(
             lambda: settings.parallel_chats, self._serve, group=lambda line: line.binding
         )
+        self._waits = LineWaits(self._queue)
         # Set in hiboss/daemon/wiring.py.
         self.adapter: Callable[[int], Any]  # the running one of a binding; raises LaneError
         self.renamed: Callable[[int], None] = lambda binding: None
@@ -120,7 +92,7 @@ class Intake:
         for row in self._store.read(lambda c: intake.acts_waiting(c, binding)):
             await self._act(binding, adapter, row["id"], stored_inbound(json.loads(row["raw"])["act"]))
         for chat in self._store.read(lambda c: intake.chats_waiting(c, binding)):
-            self._states.pop(Line(binding, chat), None)
+            self._waits.forget(Line(binding, chat))
             self._queue.wake(Line(binding, chat))
 
     def wake(self, chats: Sequence[tuple[int, str]]) -> None:
@@ -140,9 +112,7 @@ class Intake:
     async def close(self) -> None:
         """Digest nothing more; what waits is digested after the next start."""
         tasks = self._queue.close()
-        for state in self._states.values():
-            if state.timer is not None:
-                state.timer.cancel()
+        self._waits.close()
         await bounded_calls.end(tasks, "The digestion of an update", STOP_SECONDS)
         try:
             await self._store.write(intake.survived)
@@ -177,6 +147,7 @@ class Intake:
                 answers |= {kept.id: answer} if answer else {}
         for chat in {one.chat for one in new if one.id in stored.waiting}:
             self._queue.wake(Line(binding, chat), eager=True)
+        self._waits.try_again(binding)  # the platform answers
         ids = {kept.id: update.id for update, kept in zip(updates, new, strict=True)}
         return Taken(
             new=frozenset(ids[one] for one in stored.new),
@@ -226,32 +197,21 @@ class Intake:
                 if not await self._digest_next(line):
                     return
             self._queue.once_more(line)
-        except _Later as later:
-            self._wait(line, later.seconds)
+        except Later as later:
+            self._waits.wait(line, later)
         except HibossError as error:  # the store cannot be used now
             log.error("Updates are digested later: %s", error, extra={"action": "intake"})
-            self._wait(line, RETRY_SECONDS[0])
+            self._waits.wait(line, Later(RETRY_SECONDS[0]))
         except Exception:  # a defect of ours
             log.exception("Updates were not digested.", extra={"action": "intake"})
-            self._wait(line, ACCOUNT_SECONDS[2])
-
-    def _wait(self, line: Line, seconds: float) -> None:
-        """Look at a line again after some time."""
-        if self._queue.closed:
-            return
-        state = self._states.setdefault(line, _State())
-        loop = asyncio.get_running_loop()
-        if state.timer is not None:
-            state.timer.cancel()
-        state.until = loop.time() + seconds
-        state.timer = loop.call_later(seconds, self._queue.wake, line)
+            self._waits.wait(line, Later(DEFECT_SECONDS))
 
     async def _digest_next(self, line: Line) -> bool:
         """Digest the first updates of a chat; return False if nothing can be done now."""
         rows = self._store.read(lambda c: intake.waiting(c, line.binding, line.chat, UPDATES))
-        state = self._states.get(line)
+        state = self._waits.known(line)
         if not rows or self._queue.closed:
-            self._states.pop(line, None)
+            self._waits.forget(line)
             return False
         is_early = state is not None and asyncio.get_running_loop().time() < state.until
         if is_early and state is not None and (not state.waits or rows[-1]["id"] == state.seen):
@@ -273,7 +233,8 @@ class Intake:
                 await self._digest_with_care(adapter, line, rows, waited=waited)
         except (UnknownBinding, NotBound):
             return False  # the binding has ended
-        self._states.pop(line, None)
+        if self._waits.forget(line):
+            self._waits.try_again(line.binding)  # the platform failed, and answers now
         for behind in self._behind.pop(line, ()):
             self._queue.wake(behind)
         return True
@@ -290,7 +251,7 @@ class Intake:
         await self._store.write_until_done(lambda tx: intake.begin(tx, number))
         try:
             await self._digest(adapter, line, rows, waited=waited)
-        except _Later:
+        except Later:
             await self._store.write_until_done(lambda tx: intake.survived(tx, number))
             raise
 
@@ -310,7 +271,7 @@ class Intake:
             ids = {one.id for one in used}
             mine = [row for row in rows if row["update_id"] in ids]
             meaning = await self._store_meaning(line, adapter.type, mine, answer.inbound)
-        except (_Later, NotBound, UnknownBinding):
+        except (Later, NotBound, UnknownBinding):
             raise
         except HibossError as error:
             if is_of_the_store(error):
@@ -332,12 +293,13 @@ class Intake:
 
     def _check_not_early(self, line: Line, inbound: Inbound) -> None:
         """Wait a moment with a reply to a post that the platform is about to confirm: its writer gets it."""
-        state = self._states.setdefault(line, _State())
-        if not inbound.replied or inbound.reply_to is None or state.early >= MOST_EARLY:
+        state = self._waits.state(line)
+        if not inbound.replied or inbound.reply_to is None or state.early * EARLY_SECONDS >= LONGEST_EARLY:
             return
         if self._store.read(lambda c: platform_updates.may_be_unconfirmed(c, line.binding, inbound)):
+            state.failing_since = None
             state.early += 1
-            raise _Later(EARLY_SECONDS)
+            raise Later(EARLY_SECONDS)
 
     @contextmanager
     def _place_for_others(self, line: Line) -> Iterator[None]:
@@ -396,7 +358,7 @@ class Intake:
 
         A clock that was set back must not make it longer than it is.
         """
-        seconds = min(seconds_to_wait(answer.seconds, LONGEST_WAIT), LONGEST_WAIT)
+        seconds = _wait_of(answer)
         stored_at: int = rows[answer.counts_from(updates)]["received_at"]
         passed = (clock.now() - stored_at) / 1000
         return min(seconds, seconds - passed)
@@ -405,14 +367,15 @@ class Intake:
         self, line: Line, rows: list[Row], left: float, answer: NotYet, *, waited: bool
     ) -> Exception:
         """Return what to raise so that the line waits for more updates."""
-        state = self._states.setdefault(line, _State())
+        state = self._waits.state(line)
+        state.failing_since = None
         state.waits = state.waits + 1 if waited else 1
         state.seen = rows[-1]["id"]
         if state.waits > MOST_WAITS:
             state.waits = 0
             return TimeoutError(f"digest waited {MOST_WAITS} times for more updates")
         # One that goes on waiting when the time is over gets its seconds from now on.
-        return _Later(left if left > 0 else min(seconds_to_wait(answer.seconds, LONGEST_WAIT), LONGEST_WAIT))
+        return Later(left if left > 0 else _wait_of(answer))
 
     async def _store_meaning(
         self, line: Line, adapter: str, rows: Sequence[Row], inbound: Inbound
@@ -431,13 +394,15 @@ class Intake:
         self, adapter: Any, line: Line, row: Row, update: Update, error: BaseException, *, last_try: bool
     ) -> None:
         """Store that a try failed, and let the chat wait; or give the update up."""
-        state = self._states.setdefault(line, _State())
+        state = self._waits.state(line)
         problem = problem_of(error)
-        if isinstance(error, AccountError) and state.account_failures < MOST_ACCOUNT_FAILURES:
-            state.account_failures += 1
-            state.waits = 0
-            pause = ACCOUNT_SECONDS[min(state.account_failures, len(ACCOUNT_SECONDS)) - 1]
-            raise _Later(seconds_to_wait(error.retry_after, pause)) from error
+        if isinstance(error, AccountError):
+            pause = state.pause_of_platform()
+            if pause is not None:
+                state.waits = 0
+                raise later_after(error, pause) from error
+        else:
+            state.failing_since = None
         if last_try or isinstance(error, Refused):
             # Not of what a stranger can send at will, like an empty message.
             tells = not isinstance(error, Refused) or isinstance(error, OverLimit)
@@ -454,8 +419,7 @@ class Intake:
         await self._store.write_until_done(lambda tx: intake.failed_once(tx, row["id"], problem))
         state.waits = 0
         pause = RETRY_SECONDS[min(row["attempts"], len(RETRY_SECONDS) - 1)]
-        retry_after = error.retry_after if isinstance(error, LaneError) else None
-        raise _Later(seconds_to_wait(retry_after, pause)) from error
+        raise later_after(error, pause) from error
 
     # --- what follows ----------------------------------------------------------------
 
@@ -494,3 +458,8 @@ class Intake:
             if bounded_calls.is_our_cancellation(error):
                 raise
             log.warning("An adapter did not clean up: %s", problem_of(error), extra={"action": "intake"})
+
+
+def _wait_of(answer: NotYet) -> float:
+    seconds = named_seconds(answer.seconds)
+    return LONGEST_WAIT if seconds is None else min(seconds, LONGEST_WAIT)

@@ -32,7 +32,8 @@ async def who_it_is(client: BotClient) -> dict[str, Any]:
         found = await client.call("getMe")
     except CallFailed as error:
         failure = as_failure(error)
-        raise AccountError(failure.kind, failure.text) from None
+        named = failure.retry_after if isinstance(failure, LaneError) else None
+        raise AccountError(failure.kind, failure.text, named) from None
     if not isinstance(found, dict) or number(found, "id") is None:
         raise AccountError("not_understood", "the server did not say who the bot is")
     return found

@@ -88,6 +88,7 @@ class BotClient:
         root = root.rstrip("/")
         self._token = token
         self.host = httpx.URL(root).host
+        self.answered = asyncio.Event()  # set by each call that succeeds
         self._files = f"{root}/file/bot{token}/"
         self._requests = (_requests(1), _requests(CONNECTIONS))  # polling has a connection of its own
         self._bot = _RawBot(
@@ -106,11 +107,14 @@ class BotClient:
         `seconds`: how long the server may take before it answers.
         """
         try:
-            return await self._bot.do_api_request(
+            result = await self._bot.do_api_request(
                 method, api_kwargs=parameters, read_timeout=seconds, write_timeout=UPLOAD_SECONDS
             )
         except TelegramError as error:
             failure = self._failure(error)
+        else:
+            self.answered.set()
+            return result
         raise failure  # here it is not chained to an error that has the URL
 
     async def upload(self, method: str, files: Mapping[str, tuple[BinaryIO, str]], **parameters: Any) -> Any:

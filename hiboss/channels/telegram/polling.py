@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -90,13 +91,18 @@ class Poller:
                 await self._pause(error, failures)
                 failures += 1
                 continue
-            failures, self.trouble = 0, None
             self._position = batch.position
-            if self._is_to_be_stored(batch):
+            # A `take` wakes what waits: also when the server answers again, and when it has no more to give.
+            is_woken = failures > 0 or (not self.caught_up and not batch.updates)
+            self.caught_up = self.caught_up or not batch.updates
+            failures, self.trouble = 0, None
+            if is_woken or self._is_to_be_stored(batch):
                 taken = await self._store(take, batch)
                 self._written_at = batch.position.at
                 after(batch.updates, taken)
-            self.caught_up = self.caught_up or len(batch.updates) < BATCH
+            if not self.caught_up and len(batch.updates) < BATCH:
+                self.caught_up = True
+                await self._store(take, Batch(updates=[], position=batch.position))
 
     async def _poll(self) -> Batch:
         """Ask once; return what came in. Raises CallFailed."""
@@ -142,16 +148,20 @@ class Poller:
 
     async def _pause(self, error: CallFailed, failures: int) -> None:
         """Wait after a call that failed; raise AccountError if the account cannot go on like this."""
-        wait = _step(PAUSES, failures)
-        if isinstance(error, ApiRefusal):
-            if (account := as_account_error(error)) is not None:
-                raise account
-            wait = wait if error.retry_after is None else min(error.retry_after, LONGEST_WAIT)
+        if isinstance(error, ApiRefusal) and (account := as_account_error(error)) is not None:
+            raise account
         self.trouble = f"no updates can be fetched now, and it is tried again: {error}"
         self._wait = 0
         if failures == 0:  # hours without network are one line
             log.warning("Updates cannot be fetched: %s", error, extra={"action": "intake"})
-        await asyncio.sleep(wait)
+        if isinstance(error, ApiRefusal) and error.retry_after is not None:
+            await asyncio.sleep(min(error.retry_after, LONGEST_WAIT))
+            return
+        self._client.answered.clear()
+        await asyncio.sleep(PAUSES[0])
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_step(PAUSES, failures) - PAUSES[0]):
+                await self._client.answered.wait()
 
 
 def _step(pauses: tuple[float, ...], number: int) -> float:

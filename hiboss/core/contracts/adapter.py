@@ -202,6 +202,9 @@ class Take(Protocol):
 
         When this returns they are on disk: only now advance the platform's offset or confirm them. An
         update with a known id changes nothing. Raises if they were not stored: give them again later.
+
+        A call says that the platform answers: chats whose digestion raised AccountError are digested again.
+        So call it also without updates when the platform answers again after a fault.
         """
 
 

@@ -15,6 +15,7 @@ TOPIC_NOT_FOUND = "topic_not_found"
 TOPIC_CLOSED = "topic_closed"  # the account may not post there any more: the same
 # The kinds of a LaneError after which nobody knows whether the post was made: no answer, or one like a 502.
 UNSURE = frozenset(("no_answer", "not_understood", "server_error"))
+LONGEST_NAMED = 86_400  # seconds to wait that a platform can name
 ERROR_CHARACTERS = 1_000  # every lane has one: a list of many lanes must not get too large
 
 
@@ -30,6 +31,13 @@ class LaneError(Exception):
         self.kind = kind
         self.text = text
         self.retry_after = retry_after
+
+
+def named_seconds(given: object) -> float | None:
+    """Return the seconds that a platform or an adapter said to wait; None: none that can be meant."""
+    if isinstance(given, (int, float)) and 0 <= given <= LONGEST_NAMED:
+        return float(given)
+    return None
 
 
 class AccountError(LaneError):
