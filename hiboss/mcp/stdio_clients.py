@@ -96,10 +96,13 @@ class StdioClients:
         if uid != os.geteuid():
             raise ForeignPeer(owner=os.geteuid(), uid=uid)
         # The daemon looks in too, without a word, to see whether this takes clients.
-        if self._served >= self._most or len(self.connected) > self._most + SILENT:
+        if len(self.connected) > self._most + SILENT:
             raise self._busy()
+        # The line is read also from a client that is refused: else its writing fails before it can read why.
         async with asyncio.timeout(FIRST_LINE_SECONDS):
             first = await reader.readline()
+        if self._served >= self._most:
+            raise self._busy()
         try:
             given = orjson.loads(first)
             token, agent, dotted = given["token"], given.get("agent"), bool(given.get("dotted"))

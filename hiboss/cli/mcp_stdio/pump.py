@@ -13,11 +13,11 @@ from collections import deque
 from collections.abc import Callable
 
 from ...core.errors import FrameTooLarge, HibossError
-from ..client import Answered, is_away
+from ..client import Answered
 from .line_splitter import LineSplitter, TooLong
 from .mcp_session import INTERNAL_ERROR, ClientLine, McpSession, error_answer, id_of
 from .reconnect_timing import ReconnectTiming
-from .worker_link import WorkerLink, may_come_back
+from .worker_link import WorkerLink, may_come_back, may_start_soon
 
 MOST_LINE = 4 * 1024 * 1024  # bytes of a line of the client: limits.frame_bytes
 MOST_ANSWER = 64 * 1024 * 1024  # bytes of a line of the worker
@@ -94,13 +94,14 @@ class Pump:
         self._take_answers(self._link.received)
 
     def _not_connected(self, error: HibossError) -> None:
-        # At its start a client is told at once that no worker starts; later it is waited for.
-        passing = is_away(error) if self.is_starting else may_come_back(error)
+        # At its start a client is told at once that no worker starts or has room; later it is waited for.
+        passing = may_start_soon(error) if self.is_starting else may_come_back(error)
         if not passing or self._timing.is_over():
             self._refuse(error)
             raise error
         if self._timing.failures == 0 and self.is_starting:
-            self._note("note: no daemon of hiboss answers yet; waiting for it")
+            why = error.message if isinstance(error, Answered) else "no daemon of hiboss answers yet"
+            self._note(f"note: {why}; waiting for it")
         self._timing.failed()
         self._answer_waiting(error, WAIT_SECONDS)
 

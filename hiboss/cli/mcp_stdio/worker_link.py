@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ...core.errors import DaemonUnreachable, HibossError, HungUp
+from ...core.errors import Busy, DaemonUnreachable, HibossError, HungUp
 from ...core.paths import Home
 from .. import client
 
@@ -22,6 +22,17 @@ class WorkerLink:
 
     def __init__(self, connection: _socket.socket, received: bytes) -> None:
         self.connection, self.received = connection, received
+
+
+class WorkerBusy(client.Answered):
+    """{text}"""
+
+    # The worker has as many clients as it may have. Room is made by one that leaves, which can take days.
+
+
+def may_start_soon(error: HibossError) -> bool:
+    """Whether a client that starts waits for a moment: nobody answers yet."""
+    return client.is_away(error) and not isinstance(error, WorkerBusy)
 
 
 def may_come_back(error: HibossError) -> bool:
@@ -59,14 +70,17 @@ def connect(home: Home, greeting: dict[str, Any], waiting: Callable[[], None]) -
 def _greet(connection: _socket.socket, path: str, greeting: dict[str, Any]) -> WorkerLink:
     connection.settimeout(GREETING_SECONDS)
     connection.connect(path)
-    connection.sendall(json.dumps(greeting).encode() + b"\n")
+    try:
+        connection.sendall(json.dumps(greeting).encode() + b"\n")
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # refused unread (busy, foreign_peer); the answer says why
     line, received = _first_line(connection)
     answer: dict[str, Any] = json.loads(line)
     if answer.get("ok") is not True:
         refusal = client.Answered(answer.get("error") or {})
         if refusal.stable_code == HungUp.code:
             raise ValueError("the daemon ended meanwhile")
-        raise refusal
+        raise WorkerBusy(answer["error"]) if refusal.stable_code == Busy.code else refusal
     connection.setblocking(False)
     return WorkerLink(connection, received)
 
