@@ -19,7 +19,7 @@ from ..core import clock
 from ..core.contracts.failures import Failure
 from ..core.envelope import Accepted, Lane
 from ..core.errors import HibossError
-from ..core.events import AskCreated, AskSettled, Fact, RunProgress
+from ..core.events import AskCreated, AskSettled, ChatRenamed, Fact, RunProgress
 from ..core.paths import Home
 from ..core.settings import Settings
 from ..routing import post_changes, reaction_changes
@@ -186,6 +186,8 @@ class Wiring:
     def _publish(self, facts: list[Fact]) -> None:
         """After each COMMIT: count it, tell those who follow, then see to the asks among it."""
         self.measurements.count(facts)
+        if any(isinstance(fact, ChatRenamed) for fact in facts):
+            self.runner.chat_renamed()  # first: what runs say after the gap is said where they answer now
         self.facts.publish(facts)
         if asked := [fact for fact in facts if isinstance(fact, AskCreated | AskSettled)]:
             self._asks_changed(asked)
@@ -247,7 +249,6 @@ class Wiring:
 
     def _chat_renamed(self, binding: int) -> None:
         """A chat of a binding has another id: its lanes may have something new to do."""
-        self.runner.chat_renamed()
         self.delivery.wake([Lane(0, binding)], eager=True)
         self.changes.look(binding, again=True)
 

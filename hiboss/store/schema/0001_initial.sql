@@ -1,4 +1,4 @@
--- The data model (DESIGN §4). Tables are singular; the plural views in views.sql are the public schema.
+-- The data model. Tables are singular; the plural views in views.sql are the public schema.
 --
 -- Times are INTEGER milliseconds UTC. Flags are 1 or 0. Addresses are ids of `address`.
 -- The codes of status, priority, box, waits and type are those of hiboss/core/envelope.py.
