@@ -10,7 +10,7 @@
         answer = chat.wait_for_text("hello yourself")   # or chat.wait_for(lambda messages: …)
         ada.presses(answer, "yes").wait()               # what answerCallbackQuery said
         api.wait_for_call("sendMessage")                # api.calls has them all
-        api.fault("sendMessage", retry_after=3)         # do="drop", do="lose_answer", status=502 …
+        api.fault("sendMessage", bot=bot, retry_after=3)  # chat=chat, do="drop", do="lose_answer", status=502
         api.random_faults(0.2, seed=7)                  # api.carried_out: done, but the caller saw an error
         api.limit()                                     # api.floods: every 429, and who did not wait
         api.advance(hours=25)                           # the clock of the server

@@ -94,7 +94,8 @@ class CallHandler:
 
     def download(self, token: str, path: str) -> Reply:
         """Answer /file/bot<token>/<path>."""
-        fault = self._faults.take(FILE)
+        bot = next((one for one in self._world.bots.values() if one.token == token), None)
+        fault = self._faults.take(FILE, None if bot is None else bot.id)
         if fault is not None and fault.kind == "hang":
             fault.hang()
         elif fault is not None and fault.kind != "slow":

@@ -153,7 +153,8 @@ class _ControlDoor:
         return [{"method": call.method, "params": call.params, "status": call.status} for call in calls]
 
     def _fault(self, given: Given) -> None:
-        self._api.fault(given.pop("method", "*"), **given)
+        everywhere = given.get("bot") is None and given.get("chat") is None
+        self._api.fault(given.pop("method", "*"), everywhere=everywhere, **given)
 
     def _random_faults(self, given: Given) -> None:
         self._api.random_faults(**given)

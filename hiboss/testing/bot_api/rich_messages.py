@@ -17,7 +17,7 @@ from .world import World
 
 _FORMATS = ("blocks", "markdown", "html")  # seen: of several, the first of these is taken
 # What looks like "openai:ada@example.org" is made into a link, and the link is then refused.
-_BAD_EMAIL = re.compile(r"[\w.-]+:[\w.+-]+@[\w-]+\.\w+")
+_BAD_EMAIL = re.compile(r"(?<![\w.-])[\w.-]+:[\w.+-]+@[\w-]+\.\w+")
 
 
 @dataclass(frozen=True, kw_only=True)

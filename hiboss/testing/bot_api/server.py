@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import socket
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
@@ -35,6 +36,7 @@ class BotApi(CallWatch):
         self._handler = CallHandler(self.world, self._faults)
         self._port = port
         self._server: HttpServer | None = None
+        self._place: socket.socket | None = None  # keeps the port while the server does not listen
 
     def __enter__(self) -> BotApi:
         self.start()
@@ -52,6 +54,9 @@ class BotApi(CallWatch):
 
     def close(self) -> None:
         self.stop_listening()
+        if self._place is not None:
+            self._place.close()
+            self._place = None
         self._faults.clear()  # what hangs ends, and finds its connection cut
         self.delay = 0
 
@@ -174,17 +179,29 @@ class BotApi(CallWatch):
         """Switch the limits of sending on or off."""
         self.world.limits.on = on
 
-    def fault(self, method: str = ALL, **what: Any) -> Fault:
+    def fault(
+        self,
+        method: str = ALL,
+        *,
+        bot: Bot | int | None = None,
+        chat: Chat | int | None = None,
+        everywhere: bool = False,
+        **what: Any,
+    ) -> Fault:
         """Let the next calls of a method go wrong; "*" is any method, "file" a download.
 
-        bot=id, chat=id: only calls of this bot, about this chat. times=N (None: until cleared), and one of:
+        bot, chat (or their ids): only calls of this bot, about this chat; everywhere=True: any calls. One of
+        these must be said: on a server with several bots a fault for all meets calls that it is not for.
+        times=N (None: until cleared), and one of:
         status=500 (with description=… or body=…), retry_after=N (429), status=502 (HTML),
         do="hang" (until fault.release()), do="drop" (before it is handled),
         do="lose_answer" (it is carried out, then the connection ends), do="garbage" (no JSON),
         bytes_per_second=N (downloads). carry_out=True: it is carried out, and then answered so.
         A getUpdates that waits ends at once, so that the next one meets the fault.
         """
-        fault = self._faults.add(make_fault(method, **what))
+        if everywhere is (bot is not None or chat is not None):
+            raise TypeError("a fault names its bot or its chat, or says everywhere=True")
+        fault = self._faults.add(make_fault(method, bot=_id(bot), chat=_id(chat), **what))
         if method == ALL or method.lower() == "getupdates":
             self.interrupt_polls()
         return fault
@@ -220,10 +237,18 @@ class BotApi(CallWatch):
             self._server.close()
             self.defects += self._server.defects
             self._server = None
-            self.interrupt_polls()
+            self.interrupt_polls()  # the port stays taken, by a socket that does not listen
 
     def listen_again(self) -> None:
         """Listen on the same port as before."""
+        if self._place is None:
+            self._place = socket.socket()
+            self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._place.bind((HOST, self._port))
+            self._port = self._place.getsockname()[1]
         if self._server is None:
             self._server = HttpServer(self._port, self._handler, self.control)
-            self._port = self._server.server_port
+
+
+def _id(named: Bot | Chat | int | None) -> int | None:
+    return named if named is None or isinstance(named, int) else named.id

@@ -9,7 +9,7 @@ Entity = dict[str, Any]
 
 _FOUND = re.compile(
     r"(?P<url>https?://[^\s<>]+)"
-    r"|(?P<email>[\w.+-]+@[\w-]+(?:\.[\w-]+)+)"
+    r"|(?P<email>(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+)"
     r"|(?P<bot_command>(?<![\w/<>@])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?(?![\w/]))"
     r"|(?P<mention>(?<!\w)@[A-Za-z0-9_]{3,32}(?!\w))"
     r"|(?P<hashtag>(?<!\w)#\w*[^\W\d]\w*)"
