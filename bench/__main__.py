@@ -1,4 +1,7 @@
-"""`python -m bench`: the options, and the order of the work. Exit status 1 when a floor is missed."""
+"""`python -m bench`: the options, and the order of the work.
+
+Exit status 1 when a floor is missed or, with `--beside TREE`, when a row is worse.
+"""
 
 from __future__ import annotations
 
@@ -7,84 +10,46 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import (
-    beside,
-    breaker,
-    callers,
-    claude_turns,
-    command,
-    deferred,
-    delivery,
-    followers,
-    hooks,
-    life,
-    mailboxes,
-    mcp,
-    reads,
-    redis_server,
-    report,
-    sends,
-    stops,
-    telegram,
-    telegram_out,
-    trees,
-    turns,
-    waiters,
-    web,
-)
+from . import beside, parts, redis_server, report, verdicts
 from .figures import Figure, misses, on_a_busy_machine
-from .homes import full_home, say
-from .neighbours import Neighbours
+from .rounds import Size
 
-SMALL = 1_000  # rows of the small store that the large one is compared with
-PARTS = (
-    "sends",
-    "callers",
-    "boxes",
-    "mailboxes",
-    "deferred",
-    "delivery",
-    "waiters",
-    "followers",
-    "turns",
-    "claude_turns",
-    "telegram",
-    "telegram_out",
-    "stops",
-    "breaker",
-    "hooks",
-    "web",
-    "mcp",
-)
+REDIS = "redis"
+WIDE = "intervals are wide, and a small difference does not show."
+DOUBTFUL = "rates are doubtful and not counted, CPU times are."
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
-        description="Measure hiboss, as ratios within one run: sends, tokens, lists, polls, CLI, start, "
-        "memory, mailboxes, threads and groups, deferred mail, delivery, waiting, following, turns of agents "
-        "and of Claude Code, a Telegram bot, its posts and stops, the breaker, HTTP, and MCP.",
+        description="Measure hiboss, as ratios within one run: sends, tokens, starts and memory, lists, the "
+        "CLI, mailboxes, deferred mail, delivery, waiting, following, turns of agents and of Claude Code, "
+        "Telegram, stops, the breaker, HTTP, and MCP.",
+        epilog=verdicts.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--rows",
         type=int,
-        help="envelopes in the large stores (default 1,000,000); of mailboxes at least 100,000",
+        help="envelopes in the large stores (default 1,000,000, and 100,000 with --beside); "
+        "of mailboxes at least 100,000",
     )
-    parser.add_argument("--rounds", type=int, help="rounds of sends and starts; medians count (default 9)")
-    parser.add_argument("--seconds", type=float, help="length of one round of sends (default 0.8)")
-    parser.add_argument("--quick", action="store_true", help="small and short, two minutes")
-    parser.add_argument("--only", action="append", choices=PARTS, help="measure this part; may be repeated")
+    parser.add_argument(
+        "--rounds", type=int, help=f"medians count (default {verdicts.ROUNDS}, the least for a verdict)"
+    )
+    parser.add_argument("--seconds", type=float, help="length of one slice of sends (default 0.3)")
+    parser.add_argument("--quick", action="store_true", help="small and short: 3 rounds, no verdict")
+    parser.add_argument(
+        "--only", action="append", choices=list(parts.PARTS), help="measure this part; may be repeated"
+    )
     parser.add_argument(
         "--beside",
-        action="append",
-        default=[],
         metavar="redis|DIRECTORY",
-        help="measure sends in turns with redis-server, or with another checkout of hiboss; may be repeated. "
-        "Nothing else is measured then, but what --only names",
+        help="measure all parts in turns with another checkout of hiboss, and say of each row whether it is "
+        "better, equal or worse here; or sends in turns with redis-server",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
     parser.add_argument(
@@ -92,100 +57,83 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--dir", type=Path, help="where to put the homes (default: the temporary directory)")
     given = parser.parse_args()
-    for name, usual, quick in (("rows", 1_000_000, 20_000), ("rounds", 9, 3), ("seconds", 0.8, 0.5)):
+    rows = 100_000 if given.beside else 1_000_000
+    for name, usual, quick in (
+        ("rows", rows, 20_000),
+        ("rounds", verdicts.ROUNDS, 3),
+        ("seconds", 0.3, 0.15),
+    ):
         if getattr(given, name) is None:
             setattr(given, name, quick if given.quick else usual)
         elif getattr(given, name) <= 0:
             parser.error(f"--{name} must be more than 0")
     if given.rows < 100:
         parser.error("--rows must be at least 100")
-    for other in given.beside:
-        if other != beside.REDIS and not trees.is_checkout(Path(other)):
-            parser.error(f"--beside: {other} is neither the word redis nor a checkout of hiboss")
-    if beside.REDIS in given.beside and not redis_server.installed():
+    if given.beside == REDIS and not redis_server.installed():
         parser.error(redis_server.ADVICE)
+    if given.beside not in (None, REDIS) and not beside.is_checkout(Path(given.beside)):
+        parser.error(f"--beside: {given.beside} is neither the word redis nor a checkout of hiboss")
+    if given.compare and given.beside:
+        parser.error("--compare is for runs without --beside, which compares within one run")
     if given.json and not given.json.absolute().parent.is_dir():
         parser.error(f"--json: there is no directory {given.json.absolute().parent}")
     return given
 
 
-def measure(directory: Path, given: argparse.Namespace) -> list[Figure]:
-    quick, rounds, seconds = given.quick, given.rounds, given.seconds
-    few = min(rounds, 5)
-    parts: dict[str, Callable[[], list[Figure]]] = {
-        "sends": lambda: sends.measure(directory, rounds, seconds),
-        "callers": lambda: callers.measure(directory, rounds),
-        "boxes": lambda: measure_boxes(directory, given),
-        "mailboxes": lambda: mailboxes.measure(
-            directory, max(given.rows, 10 * mailboxes.SMALL), 1.0 if quick else 3.0
-        ),
-        "deferred": lambda: deferred.measure(directory, (given.rows, SMALL), rounds, seconds),
-        "delivery": lambda: delivery.measure(directory, few, seconds, 2_000 if quick else 10_000),
-        "waiters": lambda: waiters.measure(directory, *((100, 3.0) if quick else (400, 10.0))),
-        "followers": lambda: followers.measure(directory, rounds, seconds),
-        "turns": lambda: turns.measure(directory, few, 40 if quick else 200),
-        "claude_turns": lambda: claude_turns.measure(directory, 10 if quick else 30),
-        "telegram": lambda: telegram.measure(directory, 20 if quick else 60),
-        "telegram_out": lambda: telegram_out.measure(directory, 200 if quick else 1_000),
-        "stops": lambda: stops.measure(directory, 1 if quick else 3),
-        "breaker": lambda: breaker.measure(directory, 1 if quick else 3),
-        "hooks": lambda: hooks.measure(directory, 10 if quick else 25),
-        "web": lambda: web.measure(directory, few, seconds, 200 if quick else 1_000),
-        "mcp": lambda: mcp.measure(directory, 100 if quick else 500, 10 if quick else 25),
-    }
-    chosen = given.only or ([] if given.beside else PARTS)
-    figures = [figure for part in chosen for figure in parts[part]()]
-    if given.beside:
-        figures += beside.measure(directory / "beside", given.beside, rounds, seconds)
-    return figures
-
-
-def measure_boxes(directory: Path, given: argparse.Namespace) -> list[Figure]:
-    """Full inboxes: the daemon at rest, looking into them, the CLI."""
-    sizes = (given.rows, SMALL)
-    say(f"writing {2 * given.rows:,} envelopes to look through")
-    large, small = full_home(directory / "large", given.rows), full_home(directory / "small", SMALL)
-    try:
-        rests = life.measure(large, small, sizes, given.rounds)
-        figures = reads.measure(large, small, sizes, seconds=1.5 if given.quick else 4.0)
-        figures += command.measure(small, runs=15 if given.quick else 25)
-    finally:
-        large.stop()
-        small.stop()
-    return figures + rests
-
-
 def main() -> int:
     given = arguments()
-    os.environ["HIBOSS_WEB_ENABLED"] = (
-        "off"  # the part `web` switches it on; the others have no port of their own
-    )
+    os.environ["HIBOSS_WEB_ENABLED"] = "off"  # who wants it switches it on; the others have no port
     try:
         earlier: dict[str, Any] | None = report.load(given.compare) if given.compare else None
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    names = ("rows", "rounds", "seconds", "quick", "only", "beside")
+    options = {name: getattr(given, name) for name in names}
+    is_tree = given.beside not in (None, REDIS)
+    size = Size(rows=given.rows, rounds=given.rounds, seconds=given.seconds, beside=is_tree)
+    chosen = given.only or list(parts.PARTS)
+    rows: list[beside.Row] = []
+    figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="hiboss-bench-", dir=given.dir) as path:
         directory = Path(path)
         facts = report.machine(directory.resolve())
-        neighbours = Neighbours()
-        figures = measure(directory, given)
+        neighbours = report.Neighbours()
+        if is_tree:
+            rows = beside.measure(directory, Path(given.beside), chosen, size)
+        else:
+            if given.beside:
+                figures = redis_server.measure(directory / REDIS, size)
+            for part in given.only or ([] if given.beside else chosen):
+                figures += parts.measure(part, directory, size)
         facts["others_cpu"] = neighbours.share()
+    if is_tree:
+        found = report.document(facts, options, rows={row.key: row._asdict() for row in rows})
+    else:
         if facts["others_cpu"] > report.QUIET:
             figures = on_a_busy_machine(figures)
-    options = {
-        name: getattr(given, name) for name in ("rows", "rounds", "seconds", "quick", "only", "beside")
-    }
-    found = report.document(figures, facts, options)
-    print(report.heading(found))
+        found = report.document(facts, options, figures={one.key: one.facts() for one in figures})
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=1) + "\n")
+    noise = WIDE if is_tree else DOUBTFUL
+    print(report.heading(found, noise))
+    if is_tree:
+        return _said_beside(rows)
     if earlier:
         print(report.comparison(found, earlier))
     print(f"\n{report.table(figures, earlier)}\n")
-    if given.json:
-        given.json.write_text(json.dumps(found, indent=1) + "\n")
     missed = misses(figures)
     print("\n".join(f"MISSED {sentence}" for sentence in missed) or "All floors are reached.")
     return 1 if missed else 0
+
+
+def _said_beside(rows: list[beside.Row]) -> int:
+    print(f"\n{beside.table(rows)}\n")
+    print(beside.summary(rows))
+    worse = [row for row in rows if row.word == verdicts.WORSE]
+    for row in worse:
+        print(f"WORSE {row.work}")
+    return 1 if worse else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Bare: the rows of a send written by a plain loop, and nothing else.
 
-The same schema, the same pragmas, the very statements of the store, the same durability:
-what is left out is the daemon. No daemon can be faster than this with the same groups. Its CPU time
-is that of Python and SQLite for two inserts, and of a COMMIT with its fsync for each group.
+The same schema, the same pragmas, the very statements with which the store writes a plain send, the same
+durability: what is left out is the daemon. No daemon can be faster than this with the same groups. Its CPU
+time is that of Python and SQLite for two inserts, and of a COMMIT with its fsync for each group.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from hiboss.store.connection import connect
 from hiboss.store.invariants import violations
 
 from .homes import AGENT, TEXT, new_home
+
+INSERTS = {"message": messages._INSERT_PLAIN, "envelope": envelopes._INSERT_PLAIN}
+_BOUND = re.compile(r"INSERT INTO \w+ \(([^)]*)\) VALUES \(([^)]*)\)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,30 +45,31 @@ class Bare:
         finally:
             daemon.stop()
         self._connection = connect(self.home, wait_seconds=DEFAULTS.lock_wait_seconds)
-        execute = self._connection.execute
-        begun = execute("SELECT id, last_seq FROM conversation").fetchone()
+        begun = self._connection.execute("SELECT id, last_seq FROM conversation").fetchone()
         self._conversation, self._seq = begun["id"], begun["last_seq"]
-        self._message = self._values("message", messages._INSERT_MESSAGE)
-        self._envelope = self._values("envelope", envelopes._INSERT)
+        self._message, self._envelope = map(self._values, INSERTS)
 
-    def _values(self, table: str, statement: str) -> dict[str, Any]:
-        """What the real send wrote, by the columns of the statement: repeated below, but for the numbers."""
-        found = re.match(rf"\s*INSERT INTO {table} \(([^)]*)\)", statement)
+    def _values(self, table: str) -> dict[str, Any]:
+        """What the real send wrote into the columns that are bound: repeated below, but for the numbers."""
+        found = _BOUND.fullmatch(INSERTS[table])
         assert found is not None
-        row = self._connection.execute(f"SELECT {found[1]} FROM {table}").fetchone()
-        return dict(row)
+        places = zip(found[1].split(", "), found[2].split(", "), strict=True)
+        bound = ", ".join(name for name, place in places if place == "?")
+        return dict(self._connection.execute(f"SELECT {bound} FROM {table}").fetchone())
 
     def close(self) -> None:
         self._connection.close()
 
-    def run(self, group: int, seconds: float, warm_seconds: float) -> Wrote:
-        """Write messages in groups of this size for so long."""
+    def run(self, group: int, seconds: float, warm_seconds: float = 0.0) -> Wrote:
+        """Write messages in groups of this size for so long; at least one group, however slow the machine."""
         begin = perf_counter()
         while perf_counter() < begin + warm_seconds:
             self._write(group)
         before, start, worked = self._seq, perf_counter(), process_time()
-        while (now := perf_counter()) < start + seconds:
+        while True:
             self._write(group)
+            if (now := perf_counter()) >= start + seconds:
+                break
         wrote = float(self._seq - before)
         return Wrote(rate=wrote / (now - start), cpu=(process_time() - worked) / wrote * 1e6)
 
@@ -80,8 +84,8 @@ class Bare:
         execute("BEGIN IMMEDIATE")
         for seq in range(self._seq + 1, self._seq + group + 1):
             message["seq"] = envelope["arrived"] = seq
-            envelope["message"] = execute(messages._INSERT_MESSAGE, tuple(message.values())).lastrowid
-            execute(envelopes._INSERT, tuple(envelope.values()))
+            envelope["message"] = execute(INSERTS["message"], tuple(message.values())).lastrowid
+            execute(INSERTS["envelope"], tuple(envelope.values()))
         self._seq += group
         execute("UPDATE conversation SET last_seq = ? WHERE id = ?", (self._seq, self._conversation))
         execute("UPDATE counter SET value = ? WHERE name = 'arrived'", (self._seq,))

@@ -1,241 +1,191 @@
-"""hiboss beside others, in turns within one run: Redis, or another checkout of hiboss.
+"""hiboss beside another checkout of it: every row of the bench, measured in turns within one run.
 
-In each round every way to send is measured with bare, with this tree, and with each of the others, one
-right after the other; the next round goes the other way round. What counts are medians of these pairs.
+A worker process (bench/worker.py) measures a part with our code and another one with theirs, each with the
+same files of `bench`: ours. They never work at the same time: after each slice the turn goes to the other
+one, and from round to round the other one begins. What the other tree lacks is not there, and does not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
-from statistics import median
-from time import perf_counter, sleep
-from typing import Protocol
+from time import monotonic
+from typing import Any, NamedTuple
 
-import psutil
+from . import parts
+from .figures import show
+from .load import ROOT
+from .report import aligned
+from .rounds import Size, say
+from .verdicts import BETTER, EQUAL, NONE, WORSE, Verdict, judge
 
-from .bare import Bare, Wrote
-from .figures import AT_MOST, Figure, Ratio, middle, middle_ratio
-from .homes import AGENT, say
-from .life import REST_SECONDS
-from .load import ROOT, Load, Outcome, generate
-from .reads import PINGS
-from .redis_server import RedisServer
-from .sends import DEEP, MANY, ONE, PAIRS, WARM_SECONDS, WAYS, Way
-from .trees import Tree
-
-REDIS = "redis"
-REDIS_AIMS = {ONE.key: 0.5, MANY.key: 0.35, DEEP.key: 0.25}
-LISTS_SECONDS = 1.0
+COLUMNS = ("work", "here", "there", "ratio", "interval", "")
+NOT_THERE = "not there"
 
 
-class Server(Protocol):
-    """What can be sent to, and what it has stored is checked at the end."""
+class Row(NamedTuple):
+    """What both trees gave; without a verdict the other one does not have it."""
 
-    def start(self) -> None: ...
+    key: str
+    work: str
+    unit: str
+    here: list[float]
+    there: list[float] | None
+    verdict: Verdict | None
 
-    def stop(self) -> None: ...
-
-    def send(self, way: Way, seconds: float) -> tuple[Outcome, float]: ...
-
-    def check(self) -> None: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sent:
-    """What one way gave, round by round: rates and microseconds of CPU, by the name of who was measured."""
-
-    bare: list[Wrote]
-    others: dict[str, list[tuple[Outcome, float]]]
-
-    def rates(self, name: str) -> list[float]:
-        return [sent.rate for sent, _ in self.others[name]]
-
-    def spent(self, name: str) -> list[float]:
-        return [spent for _, spent in self.others[name]]
+    @property
+    def word(self) -> str:
+        return NOT_THERE if self.verdict is None else self.verdict.word
 
 
-def measure(directory: Path, others: Sequence[str], rounds: int, seconds: float) -> list[Figure]:
-    """`others`: the word redis, or directories of checkouts."""
-    ours = Tree(ROOT, directory / "ours")
-    trees = [Tree(Path(one), directory / f"tree{n}") for n, one in enumerate(others) if one != REDIS]
-    servers: dict[str, Server] = {"": ours, **{tree.name: tree for tree in trees}}
-    if REDIS in others:
-        servers[REDIS] = RedisServer(directory / REDIS)
-    bare = Bare(directory / "bare")
+class Tree:
+    """A checkout, its Python, and where its homes lie."""
+
+    def __init__(self, code: Path, directory: Path, *, may_lack: bool) -> None:
+        self.code = code.resolve()
+        self._directory = directory
+        self._may_lack = "may-lack" if may_lack else ""
+        self._links = directory / "code"
+        self._links.mkdir(parents=True)
+        (self._links / "bench").symlink_to(ROOT / "bench")
+        # The same order of every dict and set in both trees, or else chance decides by some per cent.
+        paths = os.pathsep.join(map(os.fspath, (self._links, self.code)))
+        self._environment = {**os.environ, "PYTHONPATH": paths, "PYTHONHASHSEED": "0"}
+        own = self.code / ".venv" / "bin" / "python"
+        self._python = os.fspath(own) if self._is_used(own) else sys.executable
+        if not self._is_used(Path(self._python)):
+            raise RuntimeError(f"the code of {self.code} is not used by {self._python}")
+        subprocess.run([self._python, "-m", "compileall", "-q", self.code / "hiboss"], check=True)
+
+    def _is_used(self, python: Path) -> bool:
+        """Whether this Python has what the bench needs, and imports hiboss from the checkout."""
+        if not python.exists():
+            return False
+        program = "import psutil, bench.load, hiboss; print(hiboss.__file__)"
+        found = subprocess.run(
+            [python, "-c", program],
+            env=self._environment,
+            cwd=self._links,
+            capture_output=True,
+            text=True,
+            check=False,
+        ).stdout.strip()
+        return bool(found) and Path(found).is_relative_to(self.code)
+
+    def begin(self, part: str, size: Size) -> Worker:
+        given = [part, os.fspath(self._directory), json.dumps(asdict(size)), self._may_lack]
+        process = subprocess.Popen(
+            [self._python, "-m", "bench.worker", *given],
+            env=self._environment,
+            cwd=self._links,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return Worker(process)
+
+
+class Worker:
+    """A process that measures a part; `answer` is what it said last: a turn, figures, or what failed."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.answer: dict[str, Any] = {}
+        self._read()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        self.answer = json.loads(line) if line else {"failed": "the worker has ended"}
+
+    def work(self) -> None:
+        """Let it work until it waits for its next turn; nothing, when it has ended."""
+        if "turn" in self.answer:
+            assert self._process.stdin is not None
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+            self._read()
+
+    def end(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+def is_checkout(path: Path) -> bool:
+    return (path / "hiboss" / "daemon" / "__main__.py").is_file()
+
+
+def measure(directory: Path, other: Path, chosen: Iterable[str], size: Size) -> list[Row]:
+    """Measure these parts with our code and with that of another checkout, in turns."""
+    trees = Tree(ROOT, directory / "here", may_lack=False), Tree(other, directory / "there", may_lack=True)
+    wanted = list(chosen)
+    left = [2 * parts.seconds(part, size) for part in wanted]
+    done, begun = 0.0, monotonic()
+    rows = []
+    for number, part in enumerate(wanted):
+        # What is left, by how long the parts before it really took.
+        pace = (monotonic() - begun) / done if done else 1.0
+        minutes = sum(left[number:]) * pace / 60
+        say(f"part {number + 1} of {len(wanted)}: {part}; about {minutes:.0f} min are left")
+        rows += _part(trees, part, size)
+        done += left[number]
+    return rows
+
+
+def _part(trees: tuple[Tree, Tree], part: str, size: Size) -> list[Row]:
+    workers = [tree.begin(part, size) for tree in trees]
     try:
-        for server in servers.values():
-            server.start()
-        rests = [_memory(ours, tree) for tree in trees]
-        figures = _sends(bare, servers, rounds, seconds)
-        lists = [_lists(ours, tree, rounds) for tree in trees]
-        say("checking that what was written is right")
-        bare.check()
-        for server in servers.values():
-            server.check()
+        order = list(workers)
+        while any("turn" in one.answer for one in workers):
+            say(next(one.answer["turn"] for one in workers if "turn" in one.answer))
+            for one in order:
+                one.work()
+            order.reverse()
     finally:
-        bare.close()
-        for server in servers.values():
-            server.stop()
-    return [*figures, *(one for some in lists for one in some), *rests, *_starts(directory, trees, rounds)]
+        for one in workers:
+            one.end()
+    here, there = (one.answer for one in workers)
+    if "failed" in here:
+        raise RuntimeError(f"{part}: {here['failed']}")
+    if "failed" in there:
+        say(f"{part}: not there: {there['failed']}")
+    found = {one["key"]: one for one in there.get("figures", [])}
+    return [_row(one, found.get(one["key"])) for one in here["figures"]]
 
 
-# --- sends ---------------------------------------------------------------------------
+def _row(here: dict[str, Any], there: dict[str, Any] | None) -> Row:
+    what = here["key"], here["work"], here["unit"], here["taken"]
+    if there is None:
+        return Row(*what, None, None)
+    verdict = judge(here["taken"], there["taken"], is_rate=here["unit"] == "/s", grain=here["grain"])
+    return Row(*what, there["taken"], verdict)
 
 
-def _sends(bare: Bare, servers: dict[str, Server], rounds: int, seconds: float) -> list[Figure]:
-    taken = {way.key: Sent(bare=[], others={name: [] for name in servers}) for way in WAYS}
-    for number in range(rounds * PAIRS):
-        if number % PAIRS == 0:
-            say(f"sends beside others, round {number // PAIRS + 1} of {rounds}")
-        names = list(servers)[:: 1 if number % 2 else -1]
-        for way in WAYS:
-            taken[way.key].bare.append(bare.run(way.group, seconds / PAIRS, WARM_SECONDS))
-            for name in names:
-                taken[way.key].others[name].append(servers[name].send(way, seconds / PAIRS))
-    rates = [_rate(way, taken[way.key]) for way in WAYS]
-    return [*rates, *(_cpu(way, taken[way.key]) for way in WAYS)]
+def table(rows: list[Row]) -> str:
+    lines: list[tuple[str, ...]] = [COLUMNS]
+    for row in rows:
+        if row.verdict is None or row.there is None:
+            lines.append((row.work, _middle(row.here, row.unit), "", "", "", NOT_THERE))
+            continue
+        found = row.verdict
+        values = _middle(row.here, row.unit), _middle(row.there, row.unit)
+        span = f"{found.low:.2f} to {found.high:.2f}"
+        lines.append((row.work, *values, f"{found.ratio:.2f}", span, found.word))
+    return aligned(lines, to_the_left={0, len(COLUMNS) - 1})
 
 
-def _rate(way: Way, taken: Sent) -> Figure:
-    bare = [one.rate for one in taken.bare]
-    ours = middle([sent for sent, _ in taken.others[""]])
-    ratios = [
-        Ratio(
-            key="to_bare",
-            value=middle_ratio(taken.rates(""), bare),
-            of=f"of bare in groups of {way.group} ({median(bare):,.0f}/s)",
-            floor=way.floor,
-            aim=way.aim,
-            needs_quiet=True,
-        )
-    ]
-    for name in filter(None, taken.others):
-        theirs = taken.rates(name)
-        share = middle_ratio(theirs, bare)
-        of = f"{_words(name)} ({median(theirs):,.0f}/s, {share:.2f} of bare)"
-        aim = REDIS_AIMS[way.key] if name == REDIS else None
-        ratios.append(Ratio(key=f"to_{name}", value=middle_ratio(taken.rates(""), theirs), of=of, aim=aim))
-    return Figure(
-        key=f"beside_{way.key}",
-        work=f"durable sends, {way.group} in flight",
-        value=ours.rate,
-        unit="/s",
-        p50=ours.p50,
-        p99=ours.p99,
-        ratios=tuple(ratios),
-    )
+def _middle(taken: list[float], unit: str) -> str:
+    return show(sorted(taken)[len(taken) // 2], unit)
 
 
-def _cpu(way: Way, taken: Sent) -> Figure:
-    sides = {"bare": [one.cpu for one in taken.bare]}
-    sides |= {name: taken.spent(name) for name in taken.others if name}
-    return Figure(
-        key=f"beside_cpu_{way.key}",
-        work=f"daemon CPU a send, {way.group} in flight",
-        value=median(taken.spent("")),
-        unit="µs",
-        ratios=tuple(_times(name, taken.spent(""), theirs, "µs") for name, theirs in sides.items()),
-    )
-
-
-def _words(name: str) -> str:
-    return "of XADD to Redis, appendfsync always" if name == REDIS else f"of {name}"
-
-
-def _times(name: str, ours: list[float], theirs: list[float], unit: str) -> Ratio:
-    """Ours as a multiple of theirs: less is better."""
-    shown = f"{median(theirs):,.0f} {unit}" if median(theirs) >= 10 else f"{median(theirs):.2f} {unit}"
-    return Ratio(key=f"to_{name}", value=middle_ratio(ours, theirs), of=f"× {name} ({shown})", sense=AT_MOST)
-
-
-# --- another tree: lists, memory, starts ---------------------------------------------
-
-
-def _lists(ours: Tree, other: Tree, rounds: int) -> list[Figure]:
-    """A list of 10 and a ping of both, call by call in turns; then the CPU of a list."""
-    say(f"a list of 10 beside {other.name}")
-    loads = [
-        Load(
-            socket=tree.daemon.home.socket,
-            method=method,
-            params={"token": tree.daemon.token(AGENT)},
-            seconds=LISTS_SECONDS,
-        )
-        for tree in (ours, other)
-        for method in ("envelope.list", "daemon.ping")
-    ]
-    listed, pinged, their_list, their_ping = generate(*loads)
-    spent: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        for tree, load, costs in ((ours, loads[0], spent[0]), (other, loads[2], spent[1])):
-            before = tree.cpu()
-            [done] = generate(load)
-            costs.append((tree.cpu() - before) / done.answered)
-    pings = Ratio(
-        key="to_ping",
-        value=listed.p50 / pinged.p50,
-        of=f"× a ping ({pinged.p50:.2f} ms); of the other tree {their_list.p50 / their_ping.p50:.2f}",
-        sense=AT_MOST,
-        floor=PINGS,
-    )
-    return [
-        Figure(
-            key="beside_list",
-            work="list of 10",
-            value=listed.p50,
-            unit="ms",
-            p50=listed.p50,
-            p99=listed.p99,
-            ratios=(pings, _times(other.name, [listed.p50], [their_list.p50], "ms")),
-        ),
-        Figure(
-            key="beside_list_cpu",
-            work="daemon CPU a list of 10",
-            value=median(spent[0]),
-            unit="µs",
-            ratios=(_times(other.name, *spent, "µs"),),
-        ),
-    ]
-
-
-def _memory(ours: Tree, other: Tree) -> Figure:
-    """Both were just started."""
-    held = []
-    for tree in (ours, other):
-        tree.daemon.call("daemon.ping")
-        sleep(REST_SECONDS)
-        held.append(psutil.Process(tree.daemon.pid).memory_info().rss / 1e6)
-    return Figure(
-        key="beside_idle",
-        work="daemon idle, RSS",
-        value=held[0],
-        unit="MB",
-        ratios=(_times(other.name, held[:1], held[1:], "MB"),),
-    )
-
-
-def _starts(directory: Path, others: list[Tree], rounds: int) -> list[Figure]:
-    """In fresh homes: how long, and how much work, until the daemon is ready."""
-    figures = []
-    for number, other in enumerate(others):
-        say(f"starts beside {other.name}, {rounds} of each")
-        pair = [Tree(ROOT, directory / f"start{number}"), Tree(other.code, directory / f"other{number}")]
-        took: tuple[list[float], list[float]] = ([], [])
-        worked: tuple[list[float], list[float]] = ([], [])
-        for _ in range(rounds):
-            for side, tree in enumerate(pair):
-                begin = perf_counter()
-                tree.start()
-                took[side].append((perf_counter() - begin) * 1000)
-                worked[side].append(tree.cpu() / 1000)
-                tree.stop()
-        for key, work, sides in (("ms", "daemon start", took), ("cpu", "daemon start, CPU", worked)):
-            ratio = _times(other.name, *sides, "ms")
-            figures.append(
-                Figure(
-                    key=f"beside_start_{key}", work=work, value=median(sides[0]), unit="ms", ratios=(ratio,)
-                )
-            )
-    return figures
+def summary(rows: list[Row]) -> str:
+    words = [row.word for row in rows]
+    counts = [f"{words.count(word)} {word}" for word in (BETTER, EQUAL, WORSE, NONE, NOT_THERE)]
+    return f"{len(rows)} rows: " + ", ".join(one for one in counts if not one.startswith("0 "))

@@ -11,29 +11,30 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from statistics import quantiles
+from statistics import median
 from time import monotonic, sleep
 
 from hiboss.testing.model_server import ModelServer
 from hiboss.testing.running_daemon import RunningDaemon
 
-from .figures import Figure
-from .homes import AGENT, new_home, say
+from .figures import Figure, quantile
+from .homes import AGENT, new_home
+from .rounds import Size, rounds, say
 
+TURNS = 2  # in a round
 AIM = 25.0  # milliseconds, the middle of all turns
 WAIT_SECONDS = 60.0
 _OWN = re.compile(r"claim to start ([\d.]+) ms, result to exit ([\d.]+) ms, exit to commit ([\d.]+) ms")
 
 
-def measure(directory: Path, turns: int) -> list[Figure]:
-    """Give an agent so many turns, one after the other, in one session."""
+def measure(directory: Path, size: Size) -> list[Figure]:
+    """Give an agent a few turns each round, one after the other, in one session."""
     program = _program()
     if program is None:
         say("claude is not installed: its turns are NOT measured (make real installs it)")
         return []
-    say(f"{turns} turns of {program}")
     with ModelServer() as server:
-        daemon = new_home(directory / "claude")
+        daemon = new_home(directory)
         daemon.start(
             HIBOSS_LOG_LEVEL="debug",
             ANTHROPIC_BASE_URL=server.anthropic_url,
@@ -44,12 +45,13 @@ def measure(directory: Path, turns: int) -> list[Figure]:
             boss = daemon.token("boss")
             settings = {"program": program}
             daemon.call("agent.set", token=boss, name=AGENT, provider="claude", settings=settings)
-            for number in range(turns):
-                _turn(daemon, boss, number)
+            for number in rounds(size.rounds, f"turns of {program}"):
+                for turn in range(number * TURNS, (number + 1) * TURNS):
+                    _turn(daemon, boss, turn)
         finally:
             daemon.stop()
     found = _OWN.findall(Path(daemon.home.log_file).read_text())
-    assert len(found) == turns, f"{len(found)} of {turns} turns were timed"
+    assert len(found) == size.rounds * TURNS, f"{len(found)} turns were timed"
     before, ending, after = ([float(times[number]) for times in found] for number in range(3))
     both = [one + other for one, other in zip(before, after, strict=True)]
     return [
@@ -78,6 +80,7 @@ def _turn(daemon: RunningDaemon, boss: str, number: int) -> None:
 
 
 def _figure(key: str, work: str, times: list[float], limit: float | None = None) -> Figure:
-    cuts = quantiles(times, n=100, method="inclusive")
+    taken = [median(times[begin : begin + TURNS]) for begin in range(0, len(times), TURNS)]
     goal = f"≤ {limit:g} ms" if limit else ""
-    return Figure(key=key, work=work, value=cuts[49], unit="ms", p50=cuts[49], p99=cuts[98], goal=goal)
+    p50, p99 = median(times), quantile(times, 0.99)
+    return Figure(key=key, work=work, taken=taken, unit="ms", p50=p50, p99=p99, goal=goal)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from time import perf_counter, sleep
+from time import perf_counter
 from typing import Any
-
-import psutil
 
 from hiboss.core.settings import DEFAULTS
 from hiboss.daemon.lock import Lock
@@ -25,47 +23,46 @@ from hiboss.store.store import Store
 from hiboss.testing.running_daemon import RunningDaemon
 
 from . import lateness
-from .figures import AT_MOST, Figure, Ratio, middle, middle_ratio
-from .homes import AGENT, ENVIRONMENT, TEXT, cpu, deferred_home, say
+from .figures import AT_MOST, Figure, Ratio, middle_ratio, rated, timed
+from .homes import AGENT, ENVIRONMENT, SMALL, TEXT, cpu, deferred_home, memory
 from .lateness import Watched
 from .load import Load, Outcome, generate
+from .rounds import Size, rounds, say
 
 Pair = tuple[RunningDaemon, RunningDaemon]  # many deferred, few deferred
 SEND_LIMIT, WAKE_LIMIT = 1.2, 2.0
 START_LIMIT, MEMORY_LIMIT = 500.0, 30.0  # ms and MB more
 LOOKS = 500  # in one round
-REST_SECONDS = 0.3
 PLACE = "desk"
 CONNECTIONS = 32
 MOST_DEFERRED = 1_000  # more would fill the small store
 
 
-def measure(directory: Path, sizes: tuple[int, int], rounds: int, seconds: float) -> list[Figure]:
+def measure(directory: Path, size: Size) -> list[Figure]:
     """With many rows deferred and with few; then, for lateness, with many and with a tenth of them."""
-    tenth = max(sizes[0] // 10, 1)
+    sizes = size.rows, SMALL
+    tenth = max(size.rows // 10, 1)
     say(f"writing {sum(sizes) + tenth:,} envelopes that wait for their time")
-    homes = {size: directory / f"deferred-{size}" for size in (*sizes, tenth)}
-    daemons = {size: deferred_home(home, size, [PLACE]) for size, home in homes.items()}
+    homes = {number: directory / f"deferred-{number}" for number in (*sizes, tenth)}
+    daemons = {number: deferred_home(home, number, [PLACE]) for number, home in homes.items()}
     try:
-        figures = _costs((daemons[sizes[0]], daemons[sizes[1]]), sizes, rounds, seconds)
-        daemons[sizes[1]].stop()
-        daemons[tenth].start(**ENVIRONMENT)
-        many, fewer = [Watched(daemons[size], homes[size] / "account", PLACE) for size in (sizes[0], tenth)]
-        figures += lateness.measure((many, fewer), (sizes[0], tenth), (rounds + 1) // 2)
+        figures = _costs((daemons[sizes[0]], daemons[SMALL]), sizes, size)
+        if tenth != SMALL:
+            daemons[SMALL].stop()
+            daemons[tenth].start(**ENVIRONMENT)
+        many, fewer = [Watched(daemons[one], homes[one] / "account", PLACE) for one in (sizes[0], tenth)]
+        figures += lateness.measure((many, fewer), (sizes[0], tenth), size.rounds)
     finally:
         for daemon in daemons.values():
             daemon.stop()
     return figures
 
 
-def _costs(pair: Pair, sizes: tuple[int, int], rounds: int, seconds: float) -> list[Figure]:
+def _costs(pair: Pair, sizes: tuple[int, int], size: Size) -> list[Figure]:
     """Neither daemon runs at the beginning; both do at the end."""
-    figures = asyncio.run(_wakes(pair, sizes, rounds))
-    figures.append(_start(pair, sizes, rounds))
-    figures.append(_memory(pair, sizes, "deferred_memory", "at rest"))
-    figures += _sends(pair, sizes, rounds, seconds)
-    figures.append(_memory(pair, sizes, "deferred_memory_after", "after sends"))
-    return figures
+    figures = asyncio.run(_wakes(pair, sizes, size.rounds))
+    figures += _starts(pair, sizes, size.rounds)
+    return [*figures, *_sends(pair, sizes, size)]
 
 
 # --- the next wake -------------------------------------------------------------------
@@ -95,9 +92,8 @@ WAKES = (
 )
 
 
-async def _wakes(pair: Pair, sizes: tuple[int, int], rounds: int) -> list[Figure]:
+async def _wakes(pair: Pair, sizes: tuple[int, int], number: int) -> list[Figure]:
     """In this process, with the daemon's own parts: over a socket it would not be seen."""
-    say(f"the next wake, {rounds * LOOKS:,} times with {sizes[0]:,} and {sizes[1]:,} deferred")
     async with AsyncExitStack() as life:
         parts = []
         for daemon in pair:
@@ -109,26 +105,29 @@ async def _wakes(pair: Pair, sizes: tuple[int, int], rounds: int) -> list[Figure
             life.push_async_callback(scheduler.close)
             await scheduler.settle()
             parts.append((store, scheduler))
-        return [await _wake(one, parts, sizes, rounds) for one in WAKES]
+        taken: dict[str, tuple[list[float], list[float]]] = {wake.key: ([], []) for wake in WAKES}
+        for _ in rounds(number, "the next wake"):
+            for wake in WAKES:
+                for took, one in zip(taken[wake.key], await _wake(wake, parts), strict=True):
+                    took.append(one)
+        return [_wake_figure(wake, *taken[wake.key], sizes) for wake in WAKES]
 
 
-async def _wake(
-    wake: _Wake, parts: list[tuple[Store, Scheduler]], sizes: tuple[int, int], rounds: int
-) -> Figure:
+async def _wake(wake: _Wake, parts: list[tuple[Store, Scheduler]]) -> list[float]:
+    """Microseconds with many and with few; of single calls, since others disturb only a few."""
     taken: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds * LOOKS):
+    for _ in range(LOOKS):
         for took, (store, scheduler) in zip(taken, parts, strict=True):
             begin = perf_counter()
             await wake.act(store, scheduler)
             took.append((perf_counter() - begin) * 1e6)
-    large, small = median(taken[0]), median(taken[1])  # of single calls: others disturb only a few
-    return Figure(
-        key=wake.key,
-        work=wake.work.format(rows=f"{sizes[0]:,}"),
-        value=large,
-        unit="µs",
-        ratios=(_flat(large / small, sizes, f"{small:.0f} µs", WAKE_LIMIT),),
-    )
+    return [median(one) for one in taken]
+
+
+def _wake_figure(wake: _Wake, many: list[float], few: list[float], sizes: tuple[int, int]) -> Figure:
+    ratio = _flat(middle_ratio(many, few), sizes, f"{median(few):.0f} µs", WAKE_LIMIT)
+    work = wake.work.format(rows=f"{sizes[0]:,}")
+    return Figure(key=wake.key, work=work, taken=many, unit="µs", ratios=(ratio,))
 
 
 def _flat(value: float, sizes: tuple[int, int], small: str, floor: float) -> Ratio:
@@ -140,121 +139,90 @@ def _flat(value: float, sizes: tuple[int, int], small: str, floor: float) -> Rat
 # --- start and memory ----------------------------------------------------------------
 
 
-def _start(pair: Pair, sizes: tuple[int, int], rounds: int) -> Figure:
-    say(f"starting the daemon, {rounds} times each with {sizes[0]:,} and {sizes[1]:,} deferred")
-    taken: tuple[list[float], list[float]] = ([], [])
-    for number in range(rounds):
-        for took, daemon in zip(taken, pair, strict=True):
+def _starts(pair: Pair, sizes: tuple[int, int], number: int) -> list[Figure]:
+    starts: tuple[list[float], list[float]] = ([], [])
+    held: tuple[list[float], list[float]] = ([], [])
+    for one in rounds(number, "starts with much deferred"):
+        for which, daemon in enumerate(pair):
             begin = perf_counter()
             daemon.start(**ENVIRONMENT)
-            took.append((perf_counter() - begin) * 1000)
-            if number < rounds - 1:
+            starts[which].append((perf_counter() - begin) * 1000)
+            held[which].append(memory(daemon))
+            if one < number - 1:
                 daemon.stop()
-    return Figure(
-        key="deferred_start",
-        work=f"daemon start, {sizes[0]:,} deferred: more than with {sizes[1]:,} ({median(taken[1]):.0f} ms)",
+    rows = f"{sizes[0]:,} deferred"
+    return [
+        _more("deferred_start", f"daemon start, {rows}", starts, "ms", START_LIMIT),
+        _more("deferred_memory", f"daemon memory at rest, {rows}", held, "MB", MEMORY_LIMIT),
+    ]
+
+
+def _more(key: str, work: str, taken: tuple[list[float], list[float]], unit: str, most: float) -> Figure:
+    """What counts is how much more it is than with few."""
+    more = Ratio(
+        key="more",
         value=median(many - few for many, few in zip(*taken, strict=True)),
-        unit="ms",
-        at_most=START_LIMIT,
+        of=f"{unit} more than with few ({median(taken[1]):.0f} {unit})",
+        sense=AT_MOST,
+        floor=most,
     )
-
-
-def _memory(pair: Pair, sizes: tuple[int, int], key: str, when: str) -> Figure:
-    held = []
-    for daemon in pair:
-        daemon.call("daemon.ping")
-        sleep(REST_SECONDS)
-        held.append(psutil.Process(daemon.pid).memory_info().rss / 1e6)
-    return Figure(
-        key=key,
-        work=f"daemon memory {when}, {sizes[0]:,} deferred: more than with {sizes[1]:,} ({held[1]:.0f} MB)",
-        value=held[0] - held[1],
-        unit="MB",
-        at_most=MEMORY_LIMIT,
-    )
+    return Figure(key=key, work=work, taken=taken[0], unit=unit, ratios=(more,))
 
 
 # --- sends ---------------------------------------------------------------------------
 
 
-def _sends(pair: Pair, sizes: tuple[int, int], rounds: int, seconds: float) -> list[Figure]:
-    say(f"sends with {sizes[0]:,} and {sizes[1]:,} deferred, one connection")
-    one = _in_turns(pair, seconds * rounds, {}, most=1_000_000)
-    later = _in_turns(pair, seconds * rounds, {"deliver_at": "+2h"}, most=MOST_DEFERRED)
-    many: tuple[list[Outcome], list[Outcome]] = ([], [])
-    spent = [0.0, 0.0]
-    for number in range(rounds):
-        say(f"sends with {sizes[0]:,} and {sizes[1]:,} deferred, round {number + 1} of {rounds}")
-        for which, daemon in enumerate(pair):
-            before = cpu(daemon)
-            many[which].extend(generate(_load(daemon, seconds, {}, connections=CONNECTIONS)))
-            spent[which] += cpu(daemon) - before
+@dataclass
+class _Sent:
+    """What a way to send gave, round by round: with many deferred, with few; microseconds of the daemons."""
+
+    key: str
+    work: str
+    more: dict[str, str] = field(default_factory=dict)
+    most: int = 1_000_000
+    taken: tuple[list[Outcome], list[Outcome]] = field(default_factory=lambda: ([], []))
+    spent: tuple[list[float], list[float]] = field(default_factory=lambda: ([], []))
+
+    def round(self, pair: Pair, seconds: float) -> None:
+        before = [cpu(daemon.pid) for daemon in pair]
+        found = generate(*[_load(daemon, seconds, self.more, most=self.most) for daemon in pair])
+        for which, (daemon, one) in enumerate(zip(pair, found, strict=True)):
+            self.add(which, one, cpu(daemon.pid) - before[which])
+
+    def add(self, which: int, sent: Outcome, spent: float) -> None:
+        self.taken[which].append(sent)
+        self.spent[which].append(spent / sent.answered)
+
+    def ratios(self, sizes: tuple[int, int]) -> tuple[Ratio, Ratio]:
+        """The floor is under the CPU: a time on the clock has an fsync in it, for which others wait too."""
+        large, small = ([one.p50 for one in taken] for taken in self.taken)
+        of = f"× the same with {sizes[1]:,} ({median(small):.2f} ms)"
+        time = Ratio(key="flat_time", value=middle_ratio(large, small), of=of, sense=AT_MOST, aim=SEND_LIMIT)
+        few = f"daemon CPU, {median(self.spent[1]):.0f} µs"
+        return time, _flat(middle_ratio(*self.spent), sizes, few, SEND_LIMIT)
+
+
+def _sends(pair: Pair, sizes: tuple[int, int], size: Size) -> list[Figure]:
     rows = f"{sizes[0]:,} deferred"
-    return [
-        _send_figure("deferred_send", f"send, one connection, {rows}", one, sizes),
-        _send_figure("deferred_send_later", f"send for +2h, one connection, {rows}", later, sizes),
-        _many_figure(many, spent, sizes),
-    ]
+    one = _Sent("deferred_send", f"send, one connection, {rows}")
+    later = _Sent("deferred_send_later", f"send for +2h, one connection, {rows}", {"deliver_at": "+2h"})
+    later.most = max(2, MOST_DEFERRED // size.rounds)
+    many = _Sent("deferred_sends_32", f"durable sends, {CONNECTIONS} connections, {rows}")
+    held: tuple[list[float], list[float]] = ([], [])
+    for _ in rounds(size.rounds, "sends with much deferred"):
+        one.round(pair, size.seconds)
+        later.round(pair, size.seconds)
+        for which, daemon in enumerate(pair):
+            before = cpu(daemon.pid)
+            (sent,) = generate(_load(daemon, size.seconds, {}, connections=CONNECTIONS))
+            many.add(which, sent, cpu(daemon.pid) - before)
+            held[which].append(memory(daemon))
+    figures = [timed(way.key, way.work, way.taken[0], *way.ratios(sizes)) for way in (one, later)]
+    figures.append(rated(many.key, many.work, many.taken[0], *many.ratios(sizes)))
+    after = f"daemon memory after sends, {rows}"
+    return [*figures, _more("deferred_memory_after", after, held, "MB", MEMORY_LIMIT)]
 
 
-def _load(daemon: RunningDaemon, seconds: float, more: dict[str, str], **how: int) -> Load:
+def _load(daemon: RunningDaemon, seconds: float, more: dict[str, str], **how: Any) -> Load:
     params = {"token": daemon.token(AGENT), "to": f"agent:{AGENT}", "text": TEXT, **more}
     return Load(socket=daemon.home.socket, method="envelope.send", params=params, seconds=seconds, **how)
-
-
-def _in_turns(
-    pair: Pair, seconds: float, more: dict[str, str], most: int
-) -> tuple[list[Outcome], list[float]]:
-    """What came of it, and the microseconds that each daemon worked for a send."""
-    before = [cpu(daemon) for daemon in pair]
-    taken = generate(*[_load(daemon, seconds, more, most=most) for daemon in pair])
-    spent = [cpu(daemon) - begun for daemon, begun in zip(pair, before, strict=True)]
-    return taken, [used / one.answered for used, one in zip(spent, taken, strict=True)]
-
-
-def _send_figure(
-    key: str, work: str, measured: tuple[list[Outcome], list[float]], sizes: tuple[int, int]
-) -> Figure:
-    """The floor is under the CPU: each time on the clock has an fsync in it, for which others wait too."""
-    (large, small), spent = measured
-    time = Ratio(
-        key="flat_time",
-        value=large.p50 / small.p50,
-        of=f"× the same with {sizes[1]:,} ({small.p50:.2f} ms)",
-        sense=AT_MOST,
-        aim=SEND_LIMIT,
-    )
-    work_done = _flat(spent[0] / spent[1], sizes, f"daemon CPU, {spent[1]:.0f} µs", SEND_LIMIT)
-    return Figure(
-        key=key,
-        work=work,
-        value=large.p50,
-        unit="ms",
-        p50=large.p50,
-        p99=large.p99,
-        ratios=(time, work_done),
-    )
-
-
-def _many_figure(
-    taken: tuple[list[Outcome], list[Outcome]], spent: list[float], sizes: tuple[int, int]
-) -> Figure:
-    """As costs, like the others. The floor is under the CPU: no rate is steady enough for it."""
-    large, small = middle(taken[0]), middle(taken[1])
-    each = [used / one.answered for used, one in zip(spent, (large, small), strict=True)]
-    rate = Ratio(
-        key="flat_rate",
-        value=middle_ratio([one.rate for one in taken[1]], [one.rate for one in taken[0]]),
-        of=f"× as long as with {sizes[1]:,} ({small.rate:,.0f}/s)",
-        sense=AT_MOST,
-        aim=SEND_LIMIT,
-    )
-    return Figure(
-        key="deferred_sends_32",
-        work=f"durable sends, {CONNECTIONS} connections, {sizes[0]:,} deferred",
-        value=large.rate,
-        unit="/s",
-        p50=large.p50,
-        p99=large.p99,
-        ratios=(rate, _flat(each[0] / each[1], sizes, f"daemon CPU, {each[1]:.0f} µs", SEND_LIMIT)),
-    )

@@ -1,8 +1,9 @@
-"""An MCP server with one tool that does nothing: what the SDK itself costs. By stdio, or on a port."""
+"""An MCP server whose one tool does nothing: what the SDK itself costs. By stdio, or on a port of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 
 import uvicorn
@@ -17,13 +18,16 @@ def nothing() -> dict[str, str]:
     return {}
 
 
-async def serve(port: int) -> None:
+async def serve() -> None:
+    """On a port that is taken before it is told."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    print(listener.getsockname()[1], flush=True)
     app = server.streamable_http_app(streamable_http_path="/mcp")
-    await uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error")).serve()
+    await uvicorn.Server(uvicorn.Config(app, log_level="error")).serve(sockets=[listener])
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        asyncio.run(serve(int(sys.argv[1])))
+        asyncio.run(serve())
     else:
         server.run("stdio")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -51,17 +52,23 @@ class Ratio:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One row of the table. `limit` is a floor on the figure itself, for what is no ratio."""
+    """One row of the table, with a value for each round. `at_most` is a floor on the figure itself."""
 
     key: str
     work: str
-    value: float
+    taken: Sequence[float]  # one each round: what is compared with another tree
     unit: str  # "/s", "ms", "MB", "µs"
     goal: str = ""  # the absolute figure aimed at, for orientation
     p50: float | None = None  # milliseconds
     p99: float | None = None
     at_most: float | None = None
     ratios: tuple[Ratio, ...] = ()
+    longest: bool = False  # the longest round counts, not the middle one
+    grain: float = 0.0  # less than this is nothing: it is added to both sides of a comparison
+
+    @property
+    def value(self) -> float:
+        return max(self.taken) if self.longest else median(self.taken)
 
     @property
     def missed(self) -> bool:
@@ -77,6 +84,7 @@ class Figure:
         """For the JSON file."""
         return {
             "value": self.value,
+            "taken": list(self.taken),
             "unit": self.unit,
             "p50_ms": self.p50,
             "p99_ms": self.p99,
@@ -123,16 +131,26 @@ def show(value: float, unit: str) -> str:
     return f"{value:,.2f} {unit}" if value < 10 else f"{value:,.0f} {unit}"
 
 
-def middle(outcomes: list[Outcome]) -> Outcome:
-    """The median of each figure over the rounds."""
+def timed(key: str, work: str, outcomes: Sequence[Outcome], *ratios: Ratio, goal: str = "") -> Figure:
+    """How long a call took, by the middle call of each round."""
+    taken = [one.p50 for one in outcomes]
+    p99 = median(one.p99 for one in outcomes)
+    return Figure(
+        key=key, work=work, taken=taken, unit="ms", goal=goal, p50=median(taken), p99=p99, ratios=ratios
+    )
 
-    def of(name: str) -> float:
-        return float(median(getattr(one, name) for one in outcomes))
 
-    total = sum(one.answered for one in outcomes)
-    return Outcome(answered=total, rate=of("rate"), p50=of("p50"), p99=of("p99"), most=of("most"))
+def rated(key: str, work: str, outcomes: Sequence[Outcome], *ratios: Ratio, goal: str = "") -> Figure:
+    """How many calls were answered a second."""
+    return replace(
+        timed(key, work, outcomes, *ratios, goal=goal), taken=[one.rate for one in outcomes], unit="/s"
+    )
 
 
-def middle_ratio(numbers: list[float], to: list[float]) -> float:
+def middle_ratio(numbers: Sequence[float], to: Sequence[float]) -> float:
     """The median over rounds of a ratio whose two sides were measured one after the other."""
     return median(one / other for one, other in zip(numbers, to, strict=True))
+
+
+def quantile(times: Sequence[float], share: float) -> float:
+    return sorted(times)[min(len(times) - 1, int(len(times) * share))]

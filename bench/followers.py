@@ -21,9 +21,10 @@ from statistics import median
 
 from hiboss.testing.running_daemon import RunningDaemon
 
-from .figures import AT_MOST, Figure, Ratio, middle, middle_ratio
-from .homes import AGENT, TEXT, cpu, new_home, say
+from .figures import AT_MOST, Figure, Ratio, middle_ratio, rated
+from .homes import AGENT, TEXT, cpu, new_home
 from .load import ROOT, Load, Outcome, generate
+from .rounds import Size, rounds, say
 
 FOLLOWERS = 200
 CONNECTIONS = 32
@@ -32,8 +33,8 @@ CPU_FLOOR, CPU_AIM = 1.6, 1.25  # times the CPU of a send that nobody follows; t
 QUIET_SECONDS = 0.5  # without a fact: then all were told
 
 
-def measure(directory: Path, rounds: int, seconds: float) -> list[Figure]:
-    daemon = new_home(directory / "followers")
+def measure(directory: Path, size: Size) -> list[Figure]:
+    daemon = new_home(directory)
     daemon.start()
     without: list[tuple[Outcome, float]] = []
     followed: list[tuple[Outcome, float]] = []
@@ -41,21 +42,20 @@ def measure(directory: Path, rounds: int, seconds: float) -> list[Figure]:
         names = [f"f{number}" for number in range(FOLLOWERS)]
         say(f"registering {FOLLOWERS} agents")
         tokens = [daemon.register(name) for name in names]
-        for number in range(rounds):
-            say(f"sends without and with {FOLLOWERS} followers, round {number + 1} of {rounds}")
-            without.append(_send(daemon, names, seconds))
+        for _ in rounds(size.rounds, f"sends without and with {FOLLOWERS} followers"):
+            without.append(_send(daemon, names, size.seconds))
             with following(daemon, tokens) as told:
-                followed.append(_send(daemon, names, seconds))
+                followed.append(_send(daemon, names, size.seconds))
             _check(told, followed[-1][0].answered)
         daemon.check()
     finally:
         daemon.stop()
-    return [_figure(without, followed)]
+    return _figures(without, followed)
 
 
 def _send(daemon: RunningDaemon, names: list[str], seconds: float) -> tuple[Outcome, float]:
     """Send to all of them in turn; return what came of it, and the daemon's microseconds for each."""
-    before = cpu(daemon)
+    before = cpu(daemon.pid)
     [sent] = generate(
         Load(
             socket=daemon.home.socket,
@@ -67,7 +67,7 @@ def _send(daemon: RunningDaemon, names: list[str], seconds: float) -> tuple[Outc
             warm_seconds=WARM_SECONDS,
         )
     )
-    return sent, (cpu(daemon) - before) / sent.answered
+    return sent, (cpu(daemon.pid) - before) / sent.answered
 
 
 def _check(told: list[int], answered: int) -> None:
@@ -77,7 +77,7 @@ def _check(told: list[int], answered: int) -> None:
         raise AssertionError(f"of {answered} sends {sum(each)} were told to their recipients, {all_} to one")
 
 
-def _figure(without: list[tuple[Outcome, float]], followed: list[tuple[Outcome, float]]) -> Figure:
+def _figures(without: list[tuple[Outcome, float]], followed: list[tuple[Outcome, float]]) -> list[Figure]:
     alone, rates = [one.rate for one, _ in without], [one.rate for one, _ in followed]
     ratio = Ratio(
         key="to_none",
@@ -86,7 +86,7 @@ def _figure(without: list[tuple[Outcome, float]], followed: list[tuple[Outcome, 
         aim=0.8,  # no floor: the followers themselves are a process that wants a core of the same machine
     )
     spent, spent_alone = [used for _, used in followed], [used for _, used in without]
-    work = Ratio(
+    costs = Ratio(
         key="cpu",
         value=middle_ratio(spent, spent_alone),
         of=f"× the daemon's CPU a send that nobody follows ({median(spent_alone):,.0f} µs)",
@@ -94,16 +94,17 @@ def _figure(without: list[tuple[Outcome, float]], followed: list[tuple[Outcome, 
         floor=CPU_FLOOR,
         aim=CPU_AIM,
     )
-    sent = middle([one for one, _ in followed])
-    return Figure(
-        key="sends_followed",
-        work=f"durable sends, {CONNECTIONS} connections, {FOLLOWERS} follow their box and one everything",
-        value=sent.rate,
-        unit="/s",
-        p50=sent.p50,
-        p99=sent.p99,
-        ratios=(ratio, work),
-    )
+    work = f"{CONNECTIONS} connections, {FOLLOWERS} follow their box and one everything"
+    return [
+        rated("sends_followed", f"durable sends, {work}", [one for one, _ in followed], ratio),
+        Figure(
+            key="cpu_sends_followed",
+            work=f"daemon CPU a send, {work}",
+            taken=spent,
+            unit="µs",
+            ratios=(costs,),
+        ),
+    ]
 
 
 @contextmanager

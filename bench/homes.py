@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from time import perf_counter
+from time import clock_gettime, perf_counter, sleep
 
 import psutil
 
@@ -22,29 +22,46 @@ from hiboss.store.connection import Connection, connect
 from hiboss.testing.running_daemon import RunningDaemon
 
 from .load import ROOT
+from .rounds import say
 
 AGENT = "nex"
 SETTLED = "settled"  # the agent whose inbox is full of what is dealt with
 WAITING = "waiting"  # the agent who has dealt with nothing
 SETUP = {"boss_name": "Ada", "timezone": "UTC", "agent_name": AGENT}
 TEXT = "The quick brown fox jumps over the lazy dog; the post office opens at nine. " * 3
+SMALL = 1_000  # rows of the small store that the large one is compared with
 CHUNK = 100_000
 TELL = 500_000  # a word of progress after so many rows
 CHECKED_ROWS = 50_000  # up to here every invariant is checked; over it that would take minutes
 HOUR = 3_600_000
+REST_SECONDS = 0.2
 # With it a daemon finds the adapter that says when it was asked to post.
-ENVIRONMENT = {"HIBOSS_ADAPTERS_MODULES": "bench.stamped", "PYTHONPATH": os.fspath(ROOT)}
+ENVIRONMENT = {
+    "HIBOSS_ADAPTERS_MODULES": "bench.stamped",
+    "PYTHONPATH": os.pathsep.join([os.environ.get("PYTHONPATH", ""), os.fspath(ROOT)]).strip(os.pathsep),
+}
 
 
-def say(sentence: str) -> None:
-    """Progress, for whoever watches."""
-    print(f"bench: {sentence}", file=sys.stderr, flush=True)
-
-
-def cpu(daemon: RunningDaemon) -> float:
-    """Microseconds the daemon has worked: steadier than any rate on a machine that others use too."""
-    times = psutil.Process(daemon.pid).cpu_times()
+def cpu(pid: int) -> float:
+    """Microseconds a process has worked: steadier than any rate on a machine that others use too."""
+    if sys.platform == "linux":  # the clock of a process, by nanoseconds; elsewhere by ticks of 10 ms
+        return clock_gettime((~pid << 3) | 2) * 1e6
+    times = psutil.Process(pid).cpu_times()
     return float(times.user + times.system) * 1e6
+
+
+def memory(daemon: RunningDaemon) -> float:
+    """MB that a daemon holds when it rests."""
+    daemon.call("daemon.ping")
+    sleep(REST_SECONDS)
+    return float(psutil.Process(daemon.pid).memory_info().rss / 1e6)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def new_home(directory: Path) -> RunningDaemon:
@@ -55,7 +72,10 @@ def new_home(directory: Path) -> RunningDaemon:
 
 
 def full_home(directory: Path, rows: int) -> RunningDaemon:
-    """A home where SETTLED has so many settled envelopes and WAITING so many pending ones."""
+    """A home where SETTLED has so many settled envelopes and WAITING so many pending ones; made once."""
+    if (directory / "full").exists():
+        return RunningDaemon(Home(os.fspath(directory / "home")))
+    say(f"writing {2 * rows:,} envelopes to look through")
     daemon = new_home(directory)
     daemon.start()
     try:
@@ -72,6 +92,7 @@ def full_home(directory: Path, rows: int) -> RunningDaemon:
         (WAITING, rows - rows // 2, _due),
         (WAITING, rows // 2, _deferred),
     )
+    (directory / "full").touch()
     return daemon
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
+from statistics import median
 from time import monotonic, sleep, time_ns
 
 from hiboss.testing.running_daemon import RunningDaemon
 
-from .figures import AT_MOST, Figure, Ratio
-from .homes import AGENT, say
+from .figures import AT_MOST, Figure, Ratio, middle_ratio, quantile
+from .homes import AGENT
+from .rounds import rounds
 from .stamped import stamps
 
-AHEAD_SECONDS = 2
-BATCH = 80  # sent before the first of them is due
+AHEAD_SECONDS = 1
+BATCH = 20  # sent before the first of them is due
 GAP_SECONDS = 0.01  # between two sends, each to the other daemon
 WAIT_SECONDS = 30.0
 
@@ -58,67 +60,65 @@ class Watched:
         return late
 
 
-def measure(watched: tuple[Watched, Watched], sizes: tuple[int, int], rounds: int) -> list[Figure]:
+Pair = tuple[Watched, Watched]
+
+
+def measure(watched: Pair, sizes: tuple[int, int], number: int) -> list[Figure]:
     """Both daemons run: one with the first size deferred, one with the second."""
-    late: tuple[list[float], list[float]] = ([], [])
-    fresh: tuple[list[float], list[float]] = ([], [])
-    for number in range(rounds):
-        say(f"lateness with {sizes[0]:,} and {sizes[1]:,} deferred, round {number + 1} of {rounds}")
-        _batch(watched, late, deliver_at=f"+{AHEAD_SECONDS}s")
-        _batch(watched, fresh)
-    for found in late:
-        if min(found) < 0:
-            raise AssertionError(f"posted {-min(found):.1f} ms before its time")
+    late, fresh = Taken(), Taken()
+    for _ in rounds(number, "how late posts are"):
+        late.add(watched, deliver_at=f"+{AHEAD_SECONDS}s")
+        fresh.add(watched)
+    early = min(min(one) for found in late.all for one in found)
+    if early < 0:
+        raise AssertionError(f"posted {-early:.1f} ms before its time")
     deferred, sent = f"a +{AHEAD_SECONDS} s envelope is late", "send to post, one immediate envelope"
-    return [
-        _figure("late", deferred, late, sizes, watched[0]),
-        _one("late_tenth", deferred, late[1], sizes[1], ()),
-        _figure("send_to_post", sent, fresh, sizes, watched[0]),
-        _one("send_to_post_tenth", sent, fresh[1], sizes[1], ()),
-    ]
+    call = quantile(watched[0].calls, 0.5)
+    return [*late.figures("late", deferred, sizes, call), *fresh.figures("send_to_post", sent, sizes, call)]
 
 
-def _batch(watched: tuple[Watched, Watched], late: tuple[list[float], list[float]], **more: str) -> None:
-    for _ in range(BATCH):
-        for one in watched:
-            one.send(**more)
-            sleep(GAP_SECONDS)
-    for taken, one in zip(late, watched, strict=True):
-        taken += one.lateness()
+class Taken:
+    """How late the posts of each round were, with much deferred and with less; milliseconds."""
 
+    def __init__(self) -> None:
+        self.all: tuple[list[list[float]], list[list[float]]] = ([], [])
 
-def _figure(
-    key: str, work: str, late: tuple[list[float], list[float]], sizes: tuple[int, int], watched: Watched
-) -> Figure:
-    many, fewer = _quantile(late[0], 0.5), _quantile(late[1], 0.5)
-    flat = Ratio(
-        key="flat",
-        value=many / fewer,
-        of=f"× the same with {sizes[1]:,} ({fewer:.2f} ms)",
-        sense=AT_MOST,
-        aim=1.5,
-    )
-    call = _quantile(watched.calls, 0.5)
-    # Two COMMITs lie before a post. Where the disk is slow, or shared, this says more than the time.
-    to_send = Ratio(
-        key="to_send", value=many / call, of=f"× a call that sends ({call:.2f} ms)", sense=AT_MOST, aim=3.0
-    )
-    return _one(key, work, late[0], sizes[0], (flat, to_send))
+    def add(self, watched: Pair, **more: str) -> None:
+        for _ in range(BATCH):
+            for one in watched:
+                one.send(**more)
+                sleep(GAP_SECONDS)
+        for taken, one in zip(self.all, watched, strict=True):
+            taken.append(one.lateness())
 
-
-def _one(key: str, work: str, late: list[float], size: int, ratios: tuple[Ratio, ...]) -> Figure:
-    p50, p99 = _quantile(late, 0.5), _quantile(late, 0.99)
-    return Figure(
-        key=key,
-        work=f"{work}, {size:,} deferred",
-        value=p50,
-        unit="ms",
-        goal="5 ms",
-        p50=p50,
-        p99=p99,
-        ratios=ratios,
-    )
-
-
-def _quantile(times: list[float], share: float) -> float:
-    return sorted(times)[min(len(times) - 1, int(len(times) * share))]
+    def figures(self, key: str, work: str, sizes: tuple[int, int], call: float) -> list[Figure]:
+        many, fewer = ([median(one) for one in found] for found in self.all)
+        flat = Ratio(
+            key="flat",
+            value=middle_ratio(many, fewer),
+            of=f"× the same with {sizes[1]:,} ({median(fewer):.2f} ms)",
+            sense=AT_MOST,
+            aim=1.5,
+        )
+        # Two COMMITs lie before a post. Where the disk is slow, or shared, this says more than the time.
+        to_send = Ratio(
+            key="to_send",
+            value=median(many) / call,
+            of=f"× a call that sends ({call:.2f} ms)",
+            sense=AT_MOST,
+            aim=3.0,
+        )
+        ratios: tuple[tuple[Ratio, ...], ...] = (flat, to_send), ()
+        return [
+            Figure(
+                key=key if ratios[which] else f"{key}_tenth",
+                work=f"{work}, {sizes[which]:,} deferred",
+                taken=taken,
+                unit="ms",
+                goal="5 ms",
+                p50=median(taken),
+                p99=quantile([time for one in self.all[which] for time in one], 0.99),
+                ratios=ratios[which],
+            )
+            for which, taken in enumerate((many, fewer))
+        ]

@@ -1,9 +1,10 @@
 """The load generator: a process of its own, so that it takes nothing from the daemon's threads.
 
-`python -m bench.load` reads JSON from standard input and writes JSON to standard output: a
-list of loads, answered with a list of outcomes. One load: a request, encoded beforehand, is
+`python -m bench.load` reads JSON from standard input and writes JSON to standard output: groups of
+loads, each answered with a list of outcomes. One load: a request, encoded beforehand, is
 sent over and over on some connections with so many in flight on each, for so long, and every
-answer is waited for. Several loads: one call of each in turn, so that all see the same noise.
+answer is waited for. Several loads: one call of each in turn, so that all see the same noise. The first
+answer never counts.
 The request is JSON-RPC for a daemon of ours, or that of another server as it is written.
 """
 
@@ -17,7 +18,7 @@ import struct
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import cycle, islice, repeat
 from pathlib import Path
@@ -27,7 +28,8 @@ from typing import Any
 import orjson
 
 SILENCE_SECONDS = 30.0  # longer without any answer is an error
-ROOT = Path(__file__).resolve().parent.parent
+# Where `bench` is found. Not resolved: with `--beside` that is a directory with nothing but a link to it.
+ROOT = Path(__file__).absolute().parent.parent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,18 +74,24 @@ class Outcome:
 
 def generate(*loads: Load) -> list[Outcome]:
     """Run the generator as a process and wait for it."""
+    return generate_all([loads])[0]
+
+
+def generate_all(groups: Sequence[Sequence[Load]]) -> list[list[Outcome]]:
+    """Each group after the other, in one process."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.load"],
-        input=json.dumps([asdict(load) for load in loads]),
+        input=json.dumps([[asdict(load) for load in loads] for loads in groups]),
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=max(load.seconds + load.warm_seconds for load in loads) + 2 * SILENCE_SECONDS,
+        timeout=sum(max(load.seconds + load.warm_seconds for load in loads) for loads in groups)
+        + 2 * SILENCE_SECONDS,
         check=False,
     )
     if done.returncode:
         raise RuntimeError(f"the load generator failed: {done.stderr.strip()[-2000:]}")
-    return [Outcome(**outcome) for outcome in json.loads(done.stdout)]
+    return [[Outcome(**outcome) for outcome in outcomes] for outcomes in json.loads(done.stdout)]
 
 
 class _Times:
@@ -201,4 +209,5 @@ def run(loads: list[Load]) -> list[Outcome]:
 
 
 if __name__ == "__main__":
-    print(json.dumps([asdict(outcome) for outcome in run([Load(**one) for one in json.load(sys.stdin)])]))
+    asked = [[Load(**one) for one in loads] for loads in json.load(sys.stdin)]
+    print(json.dumps([[asdict(outcome) for outcome in run(loads)] for loads in asked]))

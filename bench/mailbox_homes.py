@@ -16,7 +16,8 @@ from hiboss.core.settings import DEFAULTS
 from hiboss.store.connection import Connection, connect
 from hiboss.testing.running_daemon import RunningDaemon
 
-from .homes import AGENT, CHECKED_ROWS, CHUNK, HOUR, TELL, TEXT, new_home, say
+from .homes import AGENT, CHECKED_ROWS, CHUNK, HOUR, TELL, TEXT, new_home
+from .rounds import say
 
 AGENTS, CREWS, CREW, FIFTY = 100, 4, 5, 50  # CREW: agents in each; the boss is there too
 OTHERS = [f"a{number}" for number in range(1, AGENTS)]  # besides AGENT

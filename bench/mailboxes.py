@@ -1,22 +1,24 @@
 """Mailboxes: every list and count in a home of a million messages, against the same in one of ten thousand.
 
-One connection to each, call by call in turns; what counts is that both cost about the same. The sets of
-filters are those of the named list in the code (FLAT), so a new one is measured too. Then, in the small home,
-sends to a group of fifty against sends to one, in turns as well.
+The sets of filters are those of the named list in the code (FLAT), so a new one is measured too. Then, in the
+small home, sends to a group of fifty against sends to one, in turns as well.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from hiboss.store.list_query import FLAT, Position
 from hiboss.testing.running_daemon import RunningDaemon
 
-from .figures import AT_MOST, Figure, Ratio
-from .homes import AGENT, TEXT, say
-from .load import Load, Outcome, generate
+from . import looks as looking
+from .figures import AT_MOST, Figure, Ratio, middle_ratio, timed
+from .homes import AGENT, TEXT
+from .load import Outcome, generate
+from .looks import Look
 from .mailbox_homes import (
     AGENTS,
     FIFTY,
@@ -29,9 +31,11 @@ from .mailbox_homes import (
     TEAM,
     mailbox_home,
 )
+from .rounds import Size, rounds, say
 
 SMALL = 10_000  # messages of the small home
-LIMIT, GROUP_LIMIT = 3.0, 10.0
+GROUP_LIMIT = 10.0
+GROUP_CALLS = 20  # of each kind in a round
 ONE_OF_MANY = OTHERS[6]  # has a hundredth of what there is; AGENT has a third
 CREW = "crew-0"
 SCOPE, REF = {"type": "module", "value": "auth"}, {"type": "issue", "value": "42"}
@@ -52,20 +56,6 @@ FILTERS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Look:
-    """One way to look into a mailbox. The answer must have so many in this field."""
-
-    key: str
-    work: str
-    method: str
-    params: dict[str, Any] = field(default_factory=dict)
-    answer: str = "messages"
-    number: int = 10
-    who: str = AGENT
-    deep: bool = False  # a page by cursor, in the middle of the list
-
-
 def flat_looks() -> list[Look]:
     """A look for each parameter of a flat set of filters, and for each box without any."""
     found = []
@@ -76,7 +66,7 @@ def flat_looks() -> list[Look]:
                     f"bench/mailboxes.py has no value for {parameter}, of the flat set {name}"
                 )
             params = {parameter: FILTERS[parameter]} if parameter else _by_box(name)
-            work = f"message.list, {parameter or params.get('box', 'the inbox')}"
+            work = f"message.list of {{rows}}, {parameter or params.get('box', 'the inbox')}"
             key = f"messages_{parameter or name}"
             found.append(Look(key=key, work=work, method="message.list", params=params))
     return found
@@ -88,12 +78,14 @@ def _by_box(name: str) -> dict[str, Any]:
 
 
 def _messages(key: str, work: str, **params: Any) -> Look:
-    return Look(key=f"messages_{key}", work=f"message.list, {work}", method="message.list", params=params)
+    return Look(
+        key=f"messages_{key}", work=f"message.list of {{rows}}, {work}", method="message.list", params=params
+    )
 
 
 def _thread(key: str, work: str, thread: str) -> Look:
     params = {"thread_id": thread, "sort_order": "desc"}
-    return Look(key=key, work=f"thread.get, {work}", method="thread.get", params=params)
+    return Look(key=key, work=f"thread.get of {{rows}}, {work}", method="thread.get", params=params)
 
 
 OF_MESSAGES = (
@@ -105,17 +97,17 @@ OF_MESSAGES = (
     replace(_messages("author_by_boss", "author_id, by the boss", author_id=ONE_OF_MANY), who="boss"),
 )
 OF_THREADS = (
-    Look(key="threads", work="thread.list", method="thread.list", answer="threads"),
+    Look(key="threads", work="thread.list of {rows}", method="thread.list", answer="threads"),
     Look(
         key="threads_deep",
-        work="thread.list, in the middle",
+        work="thread.list of {rows}, in the middle",
         method="thread.list",
         answer="threads",
         deep=True,
     ),
     Look(
         key="threads_scope",
-        work="thread.list, scope",
+        work="thread.list of {rows}, scope",
         method="thread.list",
         params={"scope": SCOPE},
         answer="threads",
@@ -126,33 +118,33 @@ OF_THREADS = (
 OF_BOXES = (
     Look(
         key="conversations",
-        work="conversation.list, with count",
+        work="conversation.list of {rows}, with count",
         method="conversation.list",
         params={"count": True},
         answer="conversations",
     ),
     Look(
         key="conversation",
-        work="conversation.messages",
+        work="conversation.messages of {rows}",
         method="conversation.messages",
         params={"conversation": CREW},
         answer="envelopes",
     ),
     Look(
         key="envelopes_unread",
-        work="envelope.list, unread",
+        work="envelope.list of {rows}, unread",
         method="envelope.list",
         params={"unread": True},
         answer="envelopes",
     ),
     Look(
         key="envelopes_count",
-        work="envelope.list, with count",
+        work="envelope.list of {rows}, with count",
         method="envelope.list",
         params={"count": True},
         answer="envelopes",
     ),
-    Look(key="briefing", work="agent.briefing", method="agent.briefing", answer="newest", number=5),
+    Look(key="briefing", work="agent.briefing of {rows}", method="agent.briefing", answer="newest", number=5),
 )
 
 
@@ -161,16 +153,16 @@ def looks() -> list[Look]:
     return [*flat_looks(), *OF_MESSAGES, *OF_THREADS, *OF_BOXES]
 
 
-def measure(directory: Path, rows: int, seconds: float) -> list[Figure]:
-    """Measure in two homes, of so many messages and of SMALL; each look for so many seconds."""
+def measure(directory: Path, size: Size) -> list[Figure]:
+    """Measure in two homes, of as many messages as wanted and of SMALL."""
+    rows = max(size.rows, 10 * SMALL)
     say(f"writing {rows:,} and {SMALL:,} messages of {AGENTS} agents")
-    homes = mailbox_home(directory / "mailboxes", rows), mailbox_home(directory / "few-mails", SMALL)
+    homes = mailbox_home(directory / "many", rows), mailbox_home(directory / "few", SMALL)
     try:
         for daemon in homes:
             daemon.start()
-        say(f"{len(looks())} lists in both, {seconds:g} s each")
-        figures = [_flat(look, homes, rows, seconds) for look in looks()]
-        figures += _group_sends(homes[1], 2 * seconds)
+        figures = looking.measure(looks(), homes, _params, (rows, SMALL), size, writer=OTHERS[-1])
+        figures += _group_sends(homes[1], size)
         homes[1].check()
     finally:
         for daemon in homes:
@@ -178,28 +170,14 @@ def measure(directory: Path, rows: int, seconds: float) -> list[Figure]:
     return figures
 
 
-# --- looking ---------------------------------------------------------------------------
-
-
-def _flat(look: Look, homes: tuple[RunningDaemon, ...], rows: int, seconds: float) -> Figure:
-    large, small = generate(*(_load(daemon, look, seconds) for daemon in homes))
-    of = f"× the same in {SMALL:,} ({small.p50:.2f} ms)"
-    flat = Ratio(key="flat", value=large.p50 / small.p50, of=of, sense=AT_MOST, floor=LIMIT)
-    work = f"{look.work}, of {rows:,} messages"
-    return _figure(look.key, work, large, flat)
-
-
-def _load(daemon: RunningDaemon, look: Look, seconds: float) -> Load:
+def _params(daemon: RunningDaemon, look: Look) -> dict[str, Any]:
     params = {"token": daemon.token(look.who), **look.params}
     if "conversation_id" in params:
         shown = daemon.call("conversation.get", token=params["token"], conversation=CREW)
         params["conversation_id"] = shown["conversation"]["id"]
     if look.deep:
         params["cursor"] = _middle(daemon, look.method, params)
-    answer = daemon.call(look.method, **params)
-    if len(answer[look.answer]) < look.number:
-        raise AssertionError(f"{look.key} found {len(answer[look.answer])}, not {look.number}")
-    return Load(socket=daemon.home.socket, method=look.method, params=params, seconds=seconds)
+    return looking.checked(daemon, look, params)
 
 
 def _middle(daemon: RunningDaemon, method: str, params: dict[str, Any]) -> str:
@@ -215,11 +193,15 @@ def _middle(daemon: RunningDaemon, method: str, params: dict[str, Any]) -> str:
 # --- sending ---------------------------------------------------------------------------
 
 
-def _group_sends(daemon: RunningDaemon, seconds: float) -> list[Figure]:
+def _group_sends(daemon: RunningDaemon, size: Size) -> list[Figure]:
     """Send to one, to a group that reads along, and to one of which each member is to answer, in turns."""
-    say(f"sends to one and to groups of {FIFTY}, in turns")
-    addresses = (f"agent:{OTHERS[0]}", f"group:{GROUP}", f"group:{TEAM}")
-    one, group, team = generate(*(_send(daemon, to, seconds) for to in addresses))
+    token, socket = daemon.token(AGENT), daemon.home.socket
+    loads = [
+        looking.call(socket, "envelope.send", GROUP_CALLS, token=token, to=to, text=TEXT)
+        for to in (f"agent:{OTHERS[0]}", f"group:{GROUP}", f"group:{TEAM}")
+    ]
+    found = [generate(*loads) for _ in rounds(size.rounds, f"sends to one and to groups of {FIFTY}")]
+    one, group, team = zip(*found, strict=True)
     work = f"send to a group of {FIFTY}, one connection"
     return [
         _group_figure("group_send", f"{work}, who read along", group, one),
@@ -227,18 +209,13 @@ def _group_sends(daemon: RunningDaemon, seconds: float) -> list[Figure]:
     ]
 
 
-def _group_figure(key: str, work: str, sent: Outcome, one: Outcome) -> Figure:
-    of = f"× a send to one ({one.p50:.2f} ms)"
-    ratio = Ratio(key="to_one", value=sent.p50 / one.p50, of=of, sense=AT_MOST, floor=GROUP_LIMIT)
-    return _figure(key, work, sent, ratio)
-
-
-def _send(daemon: RunningDaemon, to: str, seconds: float) -> Load:
-    params = {"token": daemon.token(AGENT), "to": to, "text": TEXT}
-    return Load(socket=daemon.home.socket, method="envelope.send", params=params, seconds=seconds)
-
-
-def _figure(key: str, work: str, taken: Outcome, ratio: Ratio) -> Figure:
-    return Figure(
-        key=key, work=work, value=taken.p50, unit="ms", p50=taken.p50, p99=taken.p99, ratios=(ratio,)
+def _group_figure(key: str, work: str, sent: tuple[Outcome, ...], one: tuple[Outcome, ...]) -> Figure:
+    base = [outcome.p50 for outcome in one]
+    ratio = Ratio(
+        key="to_one",
+        value=middle_ratio([outcome.p50 for outcome in sent], base),
+        of=f"× a send to one ({median(base):.2f} ms)",
+        sense=AT_MOST,
+        floor=GROUP_LIMIT,
     )
+    return timed(key, work, sent, ratio)

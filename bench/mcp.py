@@ -8,91 +8,102 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
-from statistics import median, quantiles
-from time import monotonic, perf_counter, sleep
+from statistics import median
+from time import perf_counter
 from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon
 
-from . import programs
-from .figures import AT_MOST, Figure, Ratio
-from .homes import AGENT, new_home, say
+from .figures import AT_MOST, Figure, Ratio, middle_ratio, quantile
+from .homes import AGENT, ENVIRONMENT, new_home
 from .load import ROOT
-from .web import ON, _url
+from .programs import HIBOSS, Program
+from .rests import WEB_ON, web_url
+from .rounds import Size, rounds
 
 TOOL, OPERATION = "chat_read_since", "chat.read"
-PROGRAM = os.fspath(Path(sys.executable).with_name("hiboss"))
+CALLS = 25  # of each kind in a round
 
 
-def measure(directory: Path, calls: int, runs: int) -> list[Figure]:
-    daemon = new_home(directory / "mcp")
-    daemon.start(**ON)
+def measure(directory: Path, size: Size) -> list[Figure]:
+    daemon = new_home(directory)
+    daemon.start(**WEB_ON)
     try:
         token = daemon.token(AGENT)
         environment = {**os.environ, "HIBOSS_HOME": daemon.home.path, "HIBOSS_TOKEN": token}
-        started = _start(environment, runs)
-        calling = _calls(daemon, token, environment, calls)
+        own = {"tool": TOOL, "arguments": {}}
+        server = [sys.executable, "-m", "bench.empty_mcp"]
+        plain = dict(os.environ, PYTHONPATH=ENVIRONMENT["PYTHONPATH"])
+        empty = subprocess.Popen([*server, "port"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        with empty:
+            try:
+                assert empty.stdout is not None
+                url = f"http://127.0.0.1:{empty.stdout.readline().strip()}/mcp"
+                by_http = {"url": f"{web_url(daemon)}/mcp", "headers": {"Authorization": f"Bearer {token}"}}
+                ways = {
+                    "stdio": {**own, "command": [HIBOSS, "mcp"], "environment": environment},
+                    "empty_stdio": {"tool": "nothing", "command": server, "environment": plain},
+                    "http": {**own, **by_http},
+                    "empty_http": {"tool": "nothing", "url": url, "headers": {}},
+                }
+                figures = _calls(daemon, token, ways, size)
+            finally:
+                empty.terminate()
+        start = Program(
+            key="mcp_start",
+            work="hiboss mcp, start and end",  # when its input ends at once; the worker runs already
+            command=[HIBOSS, "mcp"],
+            environment=environment,
+            floor=3.0,
+        )
+        for _ in rounds(size.rounds, "starts of hiboss mcp"):
+            start.run()
         daemon.check()
     finally:
         daemon.stop()
-    return [*calling, started]
+    return [*figures, start.figure()]
 
 
-def _start(environment: dict[str, str], runs: int) -> Figure:
-    """From the start of the process to its end, when its input ends at once; the worker runs already."""
-    say(f"hiboss mcp and python -c pass, {runs} runs each")
-    mcp = programs.Program(command=[PROGRAM, "mcp"], environment=environment, is_right=programs.is_silent)
-    return programs.measure("mcp_start", "hiboss mcp, start and end", mcp, runs, floor=3.0)
-
-
-def _calls(daemon: RunningDaemon, token: str, environment: dict[str, str], calls: int) -> list[Figure]:
-    say(f"{calls} calls of a tool by stdio and by HTTP, of hiboss and of an empty server")
-    port = _free_port()
-    empty = subprocess.Popen([sys.executable, "-m", "bench.empty_mcp", str(port)], cwd=ROOT)
-    try:
-        _wait_for(port)
-        own = {"tool": TOOL, "arguments": {}}
-        plain = dict(os.environ, PYTHONPATH=os.fspath(ROOT))
-        nothing: dict[str, Any] = {"tool": "nothing"}
-        ways = {
-            "stdio": {**own, "command": [PROGRAM, "mcp"], "environment": environment},
-            "empty_stdio": {
-                **nothing,
-                "command": [sys.executable, "-m", "bench.empty_mcp"],
-                "environment": plain,
-            },
-            "http": {**own, "url": f"{_url(daemon)}/mcp", "headers": {"Authorization": f"Bearer {token}"}},
-            "empty_http": {**nothing, "url": f"http://127.0.0.1:{port}/mcp", "headers": {}},
-        }
-        took = _measured(ways, calls)
-    finally:
-        empty.terminate()
-        empty.wait()
-    operation = _operation(daemon, token, calls)
-    return [_figure(way, took[way], took[f"empty_{way}"], operation) for way in ("stdio", "http")]
-
-
-def _measured(ways: dict[str, Any], calls: int) -> dict[str, list[float]]:
-    done = subprocess.run(
+def _calls(daemon: RunningDaemon, token: str, ways: dict[str, Any], size: Size) -> list[Figure]:
+    taken: dict[str, list[list[float]]] = {name: [] for name in (*ways, "operation")}
+    clients = subprocess.Popen(
         [sys.executable, "-m", "bench.mcp_clients"],
         cwd=ROOT,
-        input=json.dumps({"ways": ways, "calls": calls}).encode(),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        check=True,
+        text=True,
     )
-    found: dict[str, list[float]] = json.loads(done.stdout)
+    with clients:
+        assert clients.stdin is not None and clients.stdout is not None
+        try:
+            _ask(clients, json.dumps(ways))
+            for _ in rounds(size.rounds, "calls of a tool, of hiboss and of an empty server"):
+                for name, took in _ask(clients, str(CALLS)).items():
+                    taken[name].append(took)
+                taken["operation"].append(_operation(daemon, token, CALLS))
+        finally:
+            clients.stdin.close()
+    return [_figure(way, taken[way], taken[f"empty_{way}"], taken["operation"]) for way in ("stdio", "http")]
+
+
+def _ask(clients: subprocess.Popen[str], line: str) -> dict[str, list[float]]:
+    assert clients.stdin is not None and clients.stdout is not None
+    clients.stdin.write(line + "\n")
+    clients.stdin.flush()
+    answer = clients.stdout.readline()
+    if not answer:
+        raise RuntimeError("the MCP clients have ended")
+    found: dict[str, list[float]] = json.loads(answer)
     return found
 
 
 def _operation(daemon: RunningDaemon, token: str, calls: int) -> list[float]:
     """Milliseconds of the operation itself, on a connection that stays open."""
     took = []
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.connect(daemon.home.socket)
+    with daemon.connect() as connection:
         lines = connection.makefile("rb")
         request = {"jsonrpc": "2.0", "id": 1, "method": OPERATION, "params": {"token": token}}
         line = json.dumps(request).encode() + b"\n"
@@ -105,45 +116,25 @@ def _operation(daemon: RunningDaemon, token: str, calls: int) -> list[float]:
     return took
 
 
-def _figure(way: str, took: list[float], empty: list[float], operation: list[float]) -> Figure:
-    def tail(numbers: list[float]) -> float:
-        return quantiles(numbers, n=100)[98]
-
-    ratios = []
-    for key, of, floor in (("p50", median, 2.0), ("p99", tail, None)):
-        base = of(empty) + of(operation)
-        ratios.append(
-            Ratio(
-                key=key,
-                value=of(took) / base,
-                of=f"× an empty tool and our operation, {key} ({base:.2f} ms)",
-                sense=AT_MOST,
-                floor=floor,
-                aim=2.0,
-            )
-        )
+def _figure(
+    way: str, took: list[list[float]], empty: list[list[float]], operation: list[list[float]]
+) -> Figure:
+    taken = [median(some) for some in took]
+    base = [median(some) + median(more) for some, more in zip(empty, operation, strict=True)]
+    ratio = Ratio(
+        key="p50",
+        value=middle_ratio(taken, base),
+        of=f"× an empty tool and our operation ({median(base):.2f} ms)",
+        sense=AT_MOST,
+        floor=2.0,
+        aim=2.0,
+    )
     return Figure(
         key=f"mcp_{way}",
         work=f"a tool by {way.upper() if way == 'http' else way}",
-        value=median(took),
+        taken=taken,
         unit="ms",
-        p50=median(took),
-        p99=tail(took),
-        ratios=tuple(ratios),
+        p50=median(taken),
+        p99=quantile([time for some in took for time in some], 0.99),
+        ratios=(ratio,),
     )
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(port: int) -> None:
-    end = monotonic() + 30
-    while monotonic() < end:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        sleep(0.05)
-    raise AssertionError("the empty server does not listen")

@@ -1,6 +1,7 @@
 """The MCP clients of `bench.mcp`, a process of their own: calls of a tool in turns, milliseconds as JSON.
 
-Standard input has a JSON object: for each way, a tool, and a command with environment or a URL with headers.
+The first line of standard input is a JSON object: for each way, a tool, and a command with environment or a
+URL with headers. Each later line is how often to call each way; a line of JSON answers it.
 """
 
 from __future__ import annotations
@@ -28,23 +29,29 @@ def transport(way: dict[str, Any]) -> Any:
     return stdio_client(StdioServerParameters(command=command, args=arguments, env=way["environment"]))
 
 
-async def measure(ways: dict[str, Any], calls: int) -> dict[str, list[float]]:
-    took: dict[str, list[float]] = {name: [] for name in ways}
+async def serve() -> None:
+    """Connect all ways; then call as often as each line says."""
+    ways = json.loads(sys.stdin.readline())
     async with AsyncExitStack() as stack:
         clients = {
             name: await stack.enter_async_context(Client(transport(way))) for name, way in ways.items()
         }
-        for number in range(WARM_CALLS + calls):
-            for name, way in ways.items():
-                begin = perf_counter()
-                found = await clients[name].call_tool(way["tool"], way.get("arguments") or {})
-                if number >= WARM_CALLS:
+
+        async def call(number: int) -> None:
+            took: dict[str, list[float]] = {name: [] for name in ways}
+            for _ in range(number):
+                for name, way in ways.items():
+                    begin = perf_counter()
+                    found = await clients[name].call_tool(way["tool"], way.get("arguments") or {})
                     took[name].append((perf_counter() - begin) * 1000)
-                if found.is_error:
-                    raise RuntimeError(f"{name}: {found.content}")
-    return took
+                    if found.is_error:
+                        raise RuntimeError(f"{name}: {found.content}")
+            print(json.dumps(took), flush=True)
+
+        await call(WARM_CALLS)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            await call(int(line))
 
 
 if __name__ == "__main__":
-    given = json.loads(sys.stdin.read())
-    print(json.dumps(asyncio.run(measure(given["ways"], given["calls"]))))
+    asyncio.run(serve())

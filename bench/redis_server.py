@@ -1,7 +1,8 @@
-"""Debian's redis-server, as durable as hiboss: every answer after an fsync of its append-only file.
+"""`--beside redis`: sends in turns with Debian's redis-server, as durable as hiboss.
 
-It listens on a unix socket in the directory of the bench, on no port, and lies on the same file system
-as our home. The client is our own load generator: the same connections, as many in flight, the same text.
+Every answer comes after an fsync of its append-only file. It listens on a unix socket in the directory of the
+bench, on no port, and lies on the same file system as our home. The client is our own load generator: the
+same connections, as many in flight, the same text.
 """
 
 from __future__ import annotations
@@ -10,19 +11,25 @@ import os
 import shutil
 import socket
 import subprocess
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from statistics import median
 from time import monotonic, sleep
 
-import psutil
-
-from .homes import TEXT
+from .bare import Bare
+from .figures import AT_MOST, Figure, Ratio, middle_ratio
+from .homes import TEXT, cpu, new_home
 from .load import Load, Outcome, generate
-from .sends import WARM_SECONDS, Way
+from .rounds import Size, rounds
+from .sends import DEEP, MANY, ONE, WARM_SECONDS, WAYS, Taken, Way, check, cpu_figure, rate, send
 
 PROGRAM = "redis-server"
 ADVICE = "redis-server is not installed: install it (Debian: apt-get install redis-server) and measure again"
 STREAM = "bench"
-START_SECONDS = 10.0
+START_SECONDS = 30.0
+Send = Callable[[Way, float], tuple[Outcome, float]]
+AIMS = {ONE.key: 0.5, MANY.key: 0.35, DEEP.key: 0.25}
 
 
 def installed() -> bool:
@@ -92,8 +99,7 @@ class RedisServer:
 
     def _cpu(self) -> float:
         assert self._process is not None
-        times = psutil.Process(self._process.pid).cpu_times()
-        return float(times.user + times.system) * 1e6
+        return cpu(self._process.pid)
 
     def _ask(self, *words: str) -> bytes:
         """The first part of an answer: all of a short one."""
@@ -108,3 +114,50 @@ def encoded(*words: str) -> str:
     """A command as Redis reads it: how many words, then each with its length."""
     parts = [f"${len(word.encode())}\r\n{word}\r\n" for word in words]
     return f"*{len(words)}\r\n{''.join(parts)}"
+
+
+def measure(directory: Path, size: Size) -> list[Figure]:
+    """In each round every way to send: bare, this tree, Redis; the next round goes the other way round."""
+    bare, daemon, server = (
+        Bare(directory / "bare"),
+        new_home(directory / "ours"),
+        RedisServer(directory / "redis"),
+    )
+    ours = {way: Taken() for way in WAYS}
+    theirs = {way: Taken() for way in WAYS}
+    try:
+        daemon.start()
+        server.start()
+        for number in rounds(size.rounds, "sends beside Redis"):
+            for way in WAYS:
+                ours[way].bare.append(bare.run(way.group, size.seconds, WARM_SECONDS))
+                turns: list[tuple[dict[Way, Taken], Send]] = [
+                    (ours, partial(send, daemon)),
+                    (theirs, server.send),
+                ]
+                for taken, act in turns[:: 1 if number % 2 else -1]:
+                    sent, spent = act(way, size.seconds)
+                    taken[way].sent.append(sent)
+                    taken[way].cpu.append(spent)
+        bare.check()
+        check(daemon, sum(one.answered for taken in ours.values() for one in taken.sent))
+        server.check()
+    finally:
+        bare.close()
+        daemon.stop()
+        server.stop()
+    rates = [rate(way, ours[way], _share(way, ours[way], theirs[way])) for way in WAYS]
+    return [*rates, *(cpu_figure(way, ours[way], _times(ours[way], theirs[way])) for way in WAYS)]
+
+
+def _share(way: Way, ours: Taken, theirs: Taken) -> Ratio:
+    rates = [one.rate for one in theirs.sent]
+    of_bare = middle_ratio(rates, [one.rate for one in ours.bare])
+    of = f"of XADD to Redis, appendfsync always ({median(rates):,.0f}/s, {of_bare:.2f} of bare)"
+    value = middle_ratio([one.rate for one in ours.sent], rates)
+    return Ratio(key="to_redis", value=value, of=of, aim=AIMS[way.key])
+
+
+def _times(ours: Taken, theirs: Taken) -> Ratio:
+    of = f"× Redis ({median(theirs.cpu):.2f} µs)"
+    return Ratio(key="to_redis", value=middle_ratio(ours.cpu, theirs.cpu), of=of, sense=AT_MOST)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import platform
+import resource
 import sqlite3
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import psutil
@@ -61,8 +63,8 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def document(figures: list[Figure], facts: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """The content of the JSON file."""
+def document(facts: dict[str, Any], options: dict[str, Any], **found: Any) -> dict[str, Any]:
+    """The content of the JSON file; `found` is what was measured."""
     return {
         "format": FORMAT,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -70,7 +72,7 @@ def document(figures: list[Figure], facts: dict[str, Any], options: dict[str, An
         "commit": commit(),
         "machine": facts,
         "options": options,
-        "figures": {figure.key: figure.facts() for figure in figures},
+        **found,
     }
 
 
@@ -78,15 +80,41 @@ def load(path: Path) -> dict[str, Any]:
     """An earlier document; raises ValueError with advice when it is none."""
     try:
         found: dict[str, Any] = json.loads(path.read_text())
-        if found["format"] != FORMAT:
+        if found["format"] != FORMAT or not found["figures"]:
             raise ValueError(f"{path} has format {found['format']}, this is {FORMAT}: measure anew")
         return found
     except (KeyError, TypeError, json.JSONDecodeError):
         raise ValueError(f"{path} was not written by `python -m bench --json`") from None
 
 
+class Neighbours:
+    """What others take of the machine from now on: it decides what the figures are worth."""
+
+    def __init__(self) -> None:
+        self._begin = perf_counter()
+        self._busy = _busy()
+        self._ours = _ours()
+
+    def share(self) -> float:
+        """0.25: a quarter of all cores. Our children count as ours once they have ended."""
+        capacity = (perf_counter() - self._begin) * (psutil.cpu_count() or 1)
+        taken = (_busy() - self._busy) - (_ours() - self._ours)
+        return round(max(0.0, taken) / capacity, 3)
+
+
+def _busy() -> float:
+    times = psutil.cpu_times()
+    idle = times.idle + getattr(times, "iowait", 0.0)
+    guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)  # already in user and nice
+    return float(sum(times) - idle - guests)
+
+
+def _ours() -> float:
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
 COLUMNS = ("work", "now", "p50 ms", "p99 ms", "floor", "aim", "", "was")
-TO_THE_LEFT = {0, 6}  # what is words; all others are numbers
 
 
 def table(figures: list[Figure], earlier: dict[str, Any] | None) -> str:
@@ -110,7 +138,7 @@ def table(figures: list[Figure], earlier: dict[str, Any] | None) -> str:
         for one in figure.ratios:
             was = old.get("ratios", {}).get(one.key, {}).get("value")
             lines.append((f"    {one.of}", *_marks(one), _change(one.value, was, "")))
-    return _aligned(lines)
+    return aligned(lines, to_the_left={0, 6})
 
 
 def _marks(one: Ratio) -> tuple[str, str, str, str, str, str]:
@@ -130,12 +158,13 @@ def _change(value: float, was: float | None, unit: str) -> str:
     return f"{shown} ({(value / was - 1) * 100:+.0f} %)"
 
 
-def _aligned(lines: list[tuple[str, ...]]) -> str:
+def aligned(lines: list[tuple[str, ...]], to_the_left: set[int]) -> str:
+    """Columns; those of words are to the left, all others are numbers."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     shown = []
     for line in lines:
         cells = [
-            cell.ljust(width) if column in TO_THE_LEFT else cell.rjust(width)
+            cell.ljust(width) if column in to_the_left else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         shown.append("  ".join(cells).rstrip())
@@ -143,11 +172,12 @@ def _aligned(lines: list[tuple[str, ...]]) -> str:
     return "\n".join(shown)
 
 
-def heading(found: dict[str, Any]) -> str:
+def heading(found: dict[str, Any], noise: str) -> str:
+    """`noise`: what it means when others used the machine too."""
     facts = found["machine"]
     warning = ""
     if facts["others_cpu"] > QUIET:
-        warning = "\nNot a quiet machine: rates are doubtful and not counted, CPU times are."
+        warning = f"\nNot a quiet machine: {noise}"
     return (
         f"hiboss {found['version']} at {found['commit']}, {found['date']}\n"
         f"{facts['cores']} cores ({facts['processor']}), {facts['memory_gb']} GB, {facts['filesystem']}, "

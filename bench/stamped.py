@@ -33,7 +33,7 @@ class StampedAdapter(ScriptedAdapter):
             self._stamps.close()
         await super().stop()
 
-    async def post(self, letter: Letter, number: int, chunk: str) -> str:
+    async def post(self, letter: Letter, number: int, chunk: str) -> Any:
         self._stamps.write(f"{letter.id} {time.time_ns()}\n")
         self._stamps.flush()
         return await super().post(letter, number, chunk)

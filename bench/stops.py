@@ -12,11 +12,10 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 from time import monotonic, sleep, time
-
-import psutil
 
 from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.people import Person
@@ -24,7 +23,8 @@ from hiboss.testing.bot_api.world import Call
 from hiboss.testing.running_daemon import RunningDaemon
 
 from .figures import Figure
-from .homes import new_home, say
+from .homes import is_alive, new_home
+from .rounds import Size, rounds
 
 TEAM = 4  # agents at work at the same time, as many as runs go on by default
 VERSIONS = ("10.3", "9.0")
@@ -102,31 +102,33 @@ class Desk:
         return next(call.at for call in self.api.calls if tells(call))
 
 
-def measure(directory: Path, rounds: int) -> list[Figure]:
-    """Stop so many rounds of runs on each server."""
-    say(f"{2 * rounds * TEAM} stops of stubborn programs in Telegram")
-    heard: list[float] = []
-    gone: list[float] = []
-    for version in VERSIONS:
-        with BotApi(version) as api:
-            ada = api.add_person("Ada")
-            daemon = new_home(directory / f"stops-{version}")
-            daemon.start(HIBOSS_TELEGRAM_BASE_URL=api.url)
-            try:
-                daemon.call("boss.set", token=daemon.token("boss"), ids={"telegram": str(ada.id)})
-                desks = [
-                    Desk(daemon, api, ada, f"agent-{number}", INPUTS[number % 2]) for number in range(TEAM)
-                ]
-                for number in range(rounds):
-                    by_button = version == VERSIONS[0] and number % 2 == 0
-                    _round(desks, heard, gone, by_button=by_button)
-                daemon.check()
-            finally:
-                daemon.stop()
+def measure(directory: Path, size: Size) -> list[Figure]:
+    """Stop the runs of a team in each round, on the two servers in turns."""
+    heard: list[list[float]] = []
+    gone: list[list[float]] = []
+    with ExitStack() as stack:
+        teams = [_team(stack, directory / version, version) for version in VERSIONS]
+        for number in rounds(size.rounds, f"{TEAM} stops of stubborn programs in Telegram"):
+            daemon, desks = teams[number % 2]
+            heard.append([])
+            gone.append([])
+            _round(desks, heard[-1], gone[-1], by_button=number % 4 == 0)
+            daemon.check()
     return [
         _figure("stop_heard", "Telegram: a stop until it is acknowledged, longest", heard, HEARD_LIMIT),
         _figure("stop_gone", "Telegram: a stop until every process is gone, longest", gone, GONE_LIMIT),
     ]
+
+
+def _team(stack: ExitStack, directory: Path, version: str) -> tuple[RunningDaemon, list[Desk]]:
+    api = stack.enter_context(BotApi(version))
+    ada = api.add_person("Ada")
+    daemon = new_home(directory)
+    daemon.start(HIBOSS_TELEGRAM_BASE_URL=api.url)
+    stack.callback(daemon.stop)
+    daemon.call("boss.set", token=daemon.token("boss"), ids={"telegram": str(ada.id)})
+    desks = [Desk(daemon, api, ada, f"agent-{number}", INPUTS[number % 2]) for number in range(TEAM)]
+    return daemon, desks
 
 
 def _round(desks: Sequence[Desk], heard: list[float], gone: list[float], *, by_button: bool) -> None:
@@ -141,19 +143,21 @@ def _round(desks: Sequence[Desk], heard: list[float], gone: list[float], *, by_b
     while left:
         if monotonic() > end:
             raise AssertionError(f"processes that are left: {left}")
-        for number in [number for number, tree in left.items() if not any(map(_is_alive, tree))]:
+        for number in [number for number, tree in left.items() if not any(map(is_alive, tree))]:
             del left[number]
             gone.append((time() - begun[number]) * 1000)
         sleep(0.005)
     heard += [(desk.heard_at(at) - at) * 1000 for desk, at in zip(desks, begun, strict=True)]
 
 
-def _is_alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _figure(key: str, work: str, times: list[float], limit: float) -> Figure:
-    return Figure(key=key, work=work, value=max(times), unit="ms", p50=median(times), at_most=limit)
+def _figure(key: str, work: str, times: list[list[float]], limit: float) -> Figure:
+    every = [time for some in times for time in some]
+    return Figure(
+        key=key,
+        work=work,
+        taken=[max(some) for some in times],
+        unit="ms",
+        p50=median(every),
+        at_most=limit,
+        longest=True,
+    )

@@ -1,4 +1,4 @@
-"""A Telegram bot: the memory it costs a daemon at rest, and how soon a message there begins a turn.
+"""A Telegram bot: how soon a message there begins a turn.
 
 The platform is the test server (hiboss/testing/bot_api), in this process. Messages from the chat are
 measured in turn with messages over the socket: both until the run has begun, by the daemon's clock.
@@ -14,26 +14,25 @@ from statistics import median
 from time import sleep, time
 from typing import Any
 
-import psutil
-
 from hiboss.core import clock
 from hiboss.testing.bot_api import BotApi
 from hiboss.testing.running_daemon import RunningDaemon
 
-from .figures import AT_MOST, Figure, Ratio
-from .homes import AGENT, new_home, say
+from .figures import AT_MOST, Figure, Ratio, middle_ratio
+from .homes import AGENT, new_home
+from .rounds import Size, rounds
 
-REST_SECONDS = 0.5
-WITHOUT_LIMIT, WITH_LIMIT = 80.0, 100.0  # MB
+MESSAGES = 4  # of each kind in a round
 
 
-def measure(directory: Path, messages: int) -> list[Figure]:
+def measure(directory: Path, size: Size) -> list[Figure]:
+    by_chat: list[float] = []
+    by_socket: list[float] = []
     with BotApi() as api:
         bot, ada = api.add_bot("nexbot"), api.add_person("Ada")
-        daemon = new_home(directory / "telegram")
+        daemon = new_home(directory)
         daemon.start(HIBOSS_TELEGRAM_BASE_URL=api.url)
         try:
-            without = _memory(daemon)
             boss = daemon.token("boss")
             daemon.call("agent.set", token=boss, name=AGENT, provider="command", settings={"command": "true"})
             daemon.call("boss.set", token=boss, ids={"telegram": str(ada.id)})
@@ -41,23 +40,29 @@ def measure(directory: Path, messages: int) -> list[Figure]:
             daemon.call("agent.bind", token=boss, name=AGENT, adapter_type="telegram", settings=settings)
             chat = ada.starts(bot)
             chat.wait_for_text("/help")
-            with_bot = _memory(daemon)
-            say(f"{messages} messages from the chat and {messages} over the socket, until their turns begin")
-            by_chat, by_socket = [], []
-            send = partial(daemon.call, "envelope.send", token=boss, to=f"agent:{AGENT}")
-            for number in range(messages):
-                by_chat.append(_until_begun(daemon, partial(ada.says, chat, f"chat {number}")))
-                by_socket.append(_until_begun(daemon, partial(send, text=f"socket {number}")))
+            send = partial(daemon.call, "envelope.send", token=boss, to=f"agent:{AGENT}", text="socket")
+            for _ in rounds(size.rounds, "messages from a chat and over the socket, until their turns begin"):
+                for act, taken in ((partial(ada.says, chat, "chat"), by_chat), (send, by_socket)):
+                    taken.append(median(_until_begun(daemon, act) for _ in range(MESSAGES)))
             daemon.check()
         finally:
             daemon.stop()
-    return [*_rests(without, with_bot), _begins(by_chat, by_socket)]
-
-
-def _memory(daemon: RunningDaemon) -> float:
-    daemon.call("daemon.ping")
-    sleep(REST_SECONDS)
-    return float(psutil.Process(daemon.pid).memory_info().rss / 1e6)
+    against = Ratio(
+        key="socket",
+        value=middle_ratio(by_chat, by_socket),
+        of=f"× a send over the socket ({median(by_socket):.1f} ms)",
+        sense=AT_MOST,
+    )
+    return [
+        Figure(
+            key="telegram_turn",
+            work="Telegram: update until its turn begins",
+            taken=by_chat,
+            unit="ms",
+            p50=median(by_chat),
+            ratios=(against,),
+        )
+    ]
 
 
 def _until_begun(daemon: RunningDaemon, act: Callable[[], Any]) -> float:
@@ -70,46 +75,5 @@ def _until_begun(daemon: RunningDaemon, act: Callable[[], Any]) -> float:
         runs = daemon.call("run.list", token=boss, page_size=5)["runs"]
         new = [one for one in runs if one["id"] not in before]
         if new and new[0]["ended_at"] is not None:
-            return clock.to_ms(datetime.fromisoformat(new[0]["started_at"])) - begun
+            return max(0.1, clock.to_ms(datetime.fromisoformat(new[0]["started_at"])) - begun)
         sleep(0.005)
-
-
-def _rests(without: float, with_bot: float) -> list[Figure]:
-    grown = Ratio(key="bot", value=with_bot / without, of="× the same without a bot", sense=AT_MOST, aim=1.4)
-    return [
-        Figure(
-            key="idle_no_bot",
-            work="daemon idle, no bot, RSS",
-            value=without,
-            unit="MB",
-            goal="70 MB",
-            at_most=WITHOUT_LIMIT,
-        ),
-        Figure(
-            key="idle_bot",
-            work="daemon idle, one Telegram bot, RSS",
-            value=with_bot,
-            unit="MB",
-            goal="100 MB",
-            at_most=WITH_LIMIT,
-            ratios=(grown,),
-        ),
-    ]
-
-
-def _begins(by_chat: list[float], by_socket: list[float]) -> Figure:
-    against = Ratio(
-        key="socket",
-        value=median(by_chat) / max(median(by_socket), 0.1),
-        of=f"× a send over the socket ({median(by_socket):.1f} ms)",
-        sense=AT_MOST,
-    )
-    return Figure(
-        key="telegram_turn",
-        work="Telegram: update until its turn begins",
-        value=median(by_chat),
-        unit="ms",
-        p50=median(by_chat),
-        p99=sorted(by_chat)[int(len(by_chat) * 0.99)],
-        ratios=(against,),
-    )

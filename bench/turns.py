@@ -18,7 +18,8 @@ import psutil
 from hiboss.testing.running_daemon import RunningDaemon
 
 from .figures import AT_LEAST, AT_MOST, Figure, Ratio
-from .homes import AGENT, new_home, say
+from .homes import AGENT, new_home
+from .rounds import Size, rounds
 
 PROGRAM = "cat"
 TEAM = 4  # agents at work at the same time, as many as runs go on by default
@@ -43,8 +44,8 @@ class Pair(NamedTuple):
     bare: Cost
 
 
-def measure(directory: Path, rounds: int, turns: int) -> list[Figure]:
-    daemon = new_home(directory / "turns")
+def measure(directory: Path, size: Size) -> list[Figure]:
+    daemon = new_home(directory)
     daemon.start()
     boss = daemon.token("boss")
     try:
@@ -54,25 +55,19 @@ def measure(directory: Path, rounds: int, turns: int) -> list[Figure]:
         for name in names:
             fields = {"provider": "command", "settings": {"command": PROGRAM}, "busy": "followup"}
             daemon.call("agent.set", token=boss, name=name, **fields)
-        number = max(3, rounds * turns // ROUND)
-        say(f"turns of agents that are programs, {number} rounds of {ROUND}")
-        one = _pairs(daemon, names[:1], number)
-        return [
-            _rate(one, "turns_1", "turns of one agent", FLOOR_ONE),
-            _cpu(one),
-            _rate(_pairs(daemon, names, number), "turns_4", f"turns of {TEAM} agents", FLOOR_TEAM),
-        ]
+        _turns(daemon, names)  # whatever is done once
+        one, team = [], []
+        for _ in rounds(size.rounds, "turns of agents that are programs"):
+            bare = _bare()
+            one.append(Pair(_turns(daemon, names[:1]), bare))
+            team.append(Pair(_turns(daemon, names), bare))
     finally:
         daemon.stop()
-
-
-def _pairs(daemon: RunningDaemon, names: list[str], rounds: int) -> list[Pair]:
-    _turns(daemon, names)  # whatever is done once
-    pairs = []
-    for _ in range(rounds):
-        bare = _bare()
-        pairs.append(Pair(_turns(daemon, names), bare))
-    return pairs
+    return [
+        _rate(one, "turns_1", "turns of one agent", FLOOR_ONE),
+        _cpu(one),
+        _rate(team, "turns_4", f"turns of {TEAM} agents", FLOOR_TEAM),
+    ]
 
 
 def _rate(pairs: list[Pair], key: str, work: str, floor: float) -> Figure:
@@ -84,8 +79,8 @@ def _rate(pairs: list[Pair], key: str, work: str, floor: float) -> Figure:
         floor=floor,
         needs_quiet=True,
     )
-    rate = 1 / median(one.turn.wall for one in pairs)
-    return Figure(key=key, work=work, value=rate, unit="/s", ratios=(ratio,))
+    rates = [1 / one.turn.wall for one in pairs]
+    return Figure(key=key, work=work, taken=rates, unit="/s", ratios=(ratio,))
 
 
 def _cpu(pairs: list[Pair]) -> Figure:
@@ -96,9 +91,9 @@ def _cpu(pairs: list[Pair]) -> Figure:
         sense=AT_MOST,
         floor=MOST_CPU,
     )
-    spent = median(one.turn.cpu for one in pairs) * 1e6
+    spent = [one.turn.cpu * 1e6 for one in pairs]
     return Figure(
-        key="turn_cpu", work="CPU of a turn, with its program", value=spent, unit="µs", ratios=(ratio,)
+        key="turn_cpu", work="CPU of a turn, with its program", taken=spent, unit="µs", ratios=(ratio,)
     )
 
 

@@ -14,15 +14,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from time import perf_counter, sleep
 from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon
 
-from .figures import AT_MOST, Figure, Ratio
-from .homes import AGENT, TEXT, cpu, new_home, say
+from .figures import AT_MOST, Figure, Ratio, middle_ratio, quantile
+from .homes import AGENT, TEXT, cpu, new_home
+from .rounds import Size, rounds, say
 
 WAITERS = 1_000
+SENDS = 15  # to one of them each, in a round
+IDLE_SECONDS = 0.5
 PATIENCE = "1h"
 QUIET_SECONDS = 0.01  # after the last answer that was due: who else wakes
 WAKE_SECONDS = 30.0
@@ -32,13 +36,13 @@ DESCRIPTORS = 4_096
 
 @dataclass
 class Woken:
-    """What the rounds gave; times in milliseconds."""
+    """What the rounds gave; times in milliseconds, those of one round in a list."""
 
-    one: list[float] = field(default_factory=list)  # until the one who waits for a box is answered
-    sends: list[float] = field(default_factory=list)  # until the send itself is, at the same time
-    each: list[float] = field(default_factory=list)  # of many who wait for one box
-    last: list[float] = field(default_factory=list)  # of those the last, once for each send
-    others: int = 0  # who woke with nothing for them
+    idle: list[float] = field(default_factory=list)  # per cent of a core
+    one: list[list[float]] = field(default_factory=list)  # until the one who waits for a box is answered
+    sends: list[list[float]] = field(default_factory=list)  # until the send itself is, at the same time
+    each: list[list[float]] = field(default_factory=list)  # of many who wait for one box
+    others: list[float] = field(default_factory=list)  # who woke with nothing for them
 
 
 class Crowd:
@@ -96,53 +100,47 @@ def waiting(daemon: RunningDaemon, tokens: list[str]) -> Iterator[Crowd]:
         yield Crowd(tokens, lines, sender)
 
 
-def measure(directory: Path, rounds: int, idle_seconds: float) -> list[Figure]:
+def measure(directory: Path, size: Size) -> list[Figure]:
     _allow_many_files()
-    daemon = new_home(directory / "waiters")
+    daemon = new_home(directory)
     daemon.start()
     woken = Woken()
     try:
         names = [f"w{number}" for number in range(WAITERS)]
         say(f"registering {WAITERS:,} agents")
         tokens = [daemon.register(name) for name in names]
-        alone = _idle(daemon, idle_seconds)
+        alone = _idle(daemon)
         with waiting(daemon, tokens) as crowd:
-            say(f"{WAITERS:,} wait, idle for {idle_seconds:g} s, then {rounds} sends to one of them each")
-            idle = _idle(daemon, idle_seconds)
-            for number in range(rounds):
-                place = number * 7 % WAITERS
-                _wake(daemon, crowd, (names[place], {place}), woken)
+            for number in rounds(size.rounds, f"{WAITERS:,} wait, idle and woken one by one"):
+                woken.idle.append(_idle(daemon))
+                places = [(number * SENDS + one) * 7 % WAITERS for one in range(SENDS)]
+                found = [_wake(daemon, crowd, names[place], {place}) for place in places]
+                woken.one.append([times[0] for _, times, _ in found])
+                woken.sends.append([sent for sent, _, _ in found])
+                woken.others.append(sum(others for _, _, others in found))
         with waiting(daemon, [daemon.token(AGENT)] * WAITERS) as crowd:
-            say(f"{WAITERS:,} wait for one box, {rounds // 20} sends to it")
-            for _ in range(rounds // 20):
-                _wake(daemon, crowd, (AGENT, set(range(WAITERS))), woken)
+            for _ in rounds(size.rounds, f"{WAITERS:,} wait for one box"):
+                woken.each.append(_wake(daemon, crowd, AGENT, set(range(WAITERS)))[1])
         daemon.check()
     finally:
         daemon.stop()
-    return _figures(alone, idle, woken)
+    return _figures(alone, woken)
 
 
-def _wake(daemon: RunningDaemon, crowd: Crowd, meant: tuple[str, set[int]], woken: Woken) -> None:
-    """One send, to a box for which these wait."""
-    name, places = meant
+def _wake(daemon: RunningDaemon, crowd: Crowd, name: str, places: set[int]) -> tuple[float, list[float], int]:
+    """One send, to a box for which these wait: when it was answered, when they woke, how many others did."""
     params = {"token": daemon.token("boss"), "from": "user:boss", "to": f"agent:{name}", "text": TEXT}
     sent, found = crowd.send(params, len(places))
     times = [took for place, took in found.items() if place in places]
-    woken.others += len(found) - len(times)
-    if len(places) == 1:
-        woken.one += times
-        woken.sends.append(sent)
-    else:
-        woken.each += times
-        woken.last.append(max(times))
     crowd.wait_again(found)
+    return sent, times, len(found) - len(times)
 
 
-def _idle(daemon: RunningDaemon, seconds: float) -> float:
+def _idle(daemon: RunningDaemon) -> float:
     """Per cent of a core that the daemon takes while nothing is asked of it."""
-    before, begin = cpu(daemon), perf_counter()
-    sleep(seconds)
-    return (cpu(daemon) - before) / 1e4 / (perf_counter() - begin)
+    before, begin = cpu(daemon.pid), perf_counter()
+    sleep(IDLE_SECONDS)
+    return (cpu(daemon.pid) - before) / 1e4 / (perf_counter() - begin)
 
 
 def _request(method: str, params: dict[str, Any]) -> bytes:
@@ -166,20 +164,19 @@ def _allow_many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _quantile(times: list[float], share: float) -> float:
-    return sorted(times)[min(len(times) - 1, int(len(times) * share))]
-
-
-def _figures(alone: float, idle: float, woken: Woken) -> list[Figure]:
-    call = _quantile(woken.sends, 0.5)
-    one, each = _quantile(woken.one, 0.5), _quantile(woken.each, 0.5)
+def _figures(alone: float, woken: Woken) -> list[Figure]:
+    one, calls = ([median(times) for times in some] for some in (woken.one, woken.sends))
     to_send = Ratio(
-        key="to_send", value=one / call, of=f"× the send itself ({call:.2f} ms)", sense=AT_MOST, aim=1.2
+        key="to_send",
+        value=middle_ratio(one, calls),
+        of=f"× the send itself ({median(calls):.2f} ms)",
+        sense=AT_MOST,
+        aim=1.2,
     )
     per_waiter = Ratio(
         key="to_one",
-        value=_quantile(woken.last, 0.5) / WAITERS / one,
-        of=f"× one wake ({one:.2f} ms), for each until the last",
+        value=median(map(max, woken.each)) / WAITERS / median(one),
+        of=f"× one wake ({median(one):.2f} ms), for each until the last",
         sense=AT_MOST,
         aim=0.2,
     )
@@ -187,36 +184,36 @@ def _figures(alone: float, idle: float, woken: Woken) -> list[Figure]:
         Figure(
             key="idle_waiters",
             work=f"the daemon's CPU, idle, {WAITERS:,} wait ({alone:.2f} % when nobody does)",
-            value=idle,
+            taken=woken.idle,
             unit="%",
             goal="near zero",
             at_most=IDLE_LIMIT,
+            grain=1.0,
         ),
-        Figure(
-            key="wake_one",
-            work=f"send to wake, one of {WAITERS:,} who wait",
-            value=one,
-            unit="ms",
-            goal="5 ms",
-            p50=one,
-            p99=_quantile(woken.one, 0.99),
-            ratios=(to_send,),
-        ),
-        Figure(
-            key="wake_all",
-            work=f"send to wake, {WAITERS:,} who wait for one box",
-            value=each,
-            unit="ms",
-            p50=each,
-            p99=_quantile(woken.each, 0.99),
-            ratios=(per_waiter,),
-        ),
+        _woken("wake_one", f"send to wake, one of {WAITERS:,} who wait", woken.one, to_send),
+        _woken("wake_all", f"send to wake, {WAITERS:,} who wait for one box", woken.each, per_waiter),
         Figure(
             key="woken_for_nothing",
-            work=f"woken by the mail of others, in {len(woken.one)} sends",
-            value=float(woken.others),
+            work=f"woken by the mail of others, in {SENDS} sends",
+            taken=woken.others,
             unit="in all",
             goal="none",
             at_most=0.0,
+            longest=True,
+            grain=1.0,
         ),
     ]
+
+
+def _woken(key: str, work: str, times: list[list[float]], ratio: Ratio) -> Figure:
+    taken = [median(some) for some in times]
+    return Figure(
+        key=key,
+        work=work,
+        taken=taken,
+        unit="ms",
+        goal="5 ms" if key == "wake_one" else "",
+        p50=median(taken),
+        p99=quantile([time for some in times for time in some], 0.99),
+        ratios=(ratio,),
+    )

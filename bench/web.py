@@ -1,4 +1,4 @@
-"""The HTTP door: what a send costs by WebSocket and by REST, how soon followers hear, what it weighs at rest.
+"""The HTTP door: what a send costs by WebSocket and by REST, and how soon followers hear.
 
 The clients are a process of their own (`bench.web_clients`). Sends by the socket, by WebSocket and by REST
 are measured in turn, in the same daemon, on connections that stay open.
@@ -14,91 +14,46 @@ from statistics import median
 from time import monotonic, sleep
 from typing import Any
 
-import psutil
-
 from hiboss.testing.running_daemon import RunningDaemon
 
 from .figures import AT_MOST, Figure, Ratio, middle_ratio
-from .homes import AGENT, TEXT, cpu, new_home, say
-from .life import MEMORY_LIMIT, REST_SECONDS
+from .homes import AGENT, TEXT, cpu, new_home
 from .load import ROOT
+from .rests import WEB_ON, web_url
+from .rounds import Size, rounds
 
 FOLLOWERS = 200
 CONNECTIONS = 8
 A_SECOND = 50  # messages that are sent while all follow: 10,000 notifications
 WAYS = ("socket", "websocket", "rest")
 NAMES = {"websocket": "a WebSocket", "rest": "REST"}
-ON = {"HIBOSS_WEB_ENABLED": "on", "HIBOSS_WEB_PORT": "0"}
-START_SECONDS = 30.0
-QUIET_SECONDS = 2.0  # after the last message: then all were told, or never
+MESSAGES = 25  # in a round
 
 
-def measure(directory: Path, rounds: int, seconds: float, messages: int) -> list[Figure]:
-    daemon = new_home(directory / "web")
+def measure(directory: Path, size: Size) -> list[Figure]:
+    daemon = new_home(directory)
+    daemon.start(**WEB_ON)
     try:
-        without = _idle(daemon, {"HIBOSS_WEB_ENABLED": "off"})
-        daemon.stop()
-        weighs = _idle(daemon, ON)
-        url = _url(daemon)
-        sent = _sends(daemon, url, rounds, seconds)
-        heard = _followed(daemon, url, messages)
+        url = web_url(daemon)
+        figures = [*_sends(daemon, url, size), _followed(daemon, url, size)]
         daemon.check()
     finally:
         daemon.stop()
-    return [*sent, heard, *_memory(weighs, without)]
-
-
-def _url(daemon: RunningDaemon) -> str:
-    """Where it serves HTTP, once it does."""
-    end = monotonic() + START_SECONDS
-    while (found := daemon.call("daemon.status")["web"])["state"] != "listening":
-        if monotonic() > end:
-            raise AssertionError(f"HTTP is not served: {found}")
-        sleep(0.02)
-    return str(found["url"])
-
-
-# --- at rest -------------------------------------------------------------------------------
-
-
-def _idle(daemon: RunningDaemon, environment: dict[str, str]) -> float:
-    """Start it; return its memory in MB when everything is loaded and nothing happens."""
-    daemon.start(**environment)
-    if environment == ON:
-        _url(daemon)
-    sleep(REST_SECONDS)
-    return float(psutil.Process(daemon.pid).memory_info().rss / 1e6)
-
-
-def _memory(weighs: float, without: float) -> list[Figure]:
-    more = Ratio(
-        key="to_none", value=weighs / without, of=f"× without HTTP ({without:.0f} MB)", sense=AT_MOST
-    )
-    return [
-        Figure(
-            key="idle_web",
-            work="daemon idle, with HTTP, RSS",
-            value=weighs,
-            unit="MB",
-            at_most=MEMORY_LIMIT,
-            ratios=(more,),
-        )
-    ]
+    return figures
 
 
 # --- sends ---------------------------------------------------------------------------------
 
 
-def _sends(daemon: RunningDaemon, url: str, rounds: int, seconds: float) -> list[Figure]:
+def _sends(daemon: RunningDaemon, url: str, size: Size) -> list[Figure]:
     spent: dict[str, list[float]] = {way: [] for way in WAYS}
     found: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
-    for number in range(rounds):
-        say(f"sends by the socket, a WebSocket and REST, round {number + 1} of {rounds}")
+    for _ in rounds(size.rounds, "sends by the socket, a WebSocket and REST"):
         for way in WAYS:
-            before = cpu(daemon)
-            asked = {"way": way, "connections": CONNECTIONS, "seconds": seconds}
+            before = cpu(daemon.pid)
+            asked = {"way": way, "connections": CONNECTIONS, "seconds": size.seconds}
             found[way].append(_client(_request(daemon, url, do="send", **asked)))
-            spent[way].append((cpu(daemon) - before) / found[way][-1]["answered"])
+            spent[way].append((cpu(daemon.pid) - before) / found[way][-1]["answered"])
     return [_send_figure(way, spent, found[way]) for way in WAYS[1:]]
 
 
@@ -113,7 +68,7 @@ def _send_figure(way: str, spent: dict[str, list[float]], found: list[dict[str, 
     return Figure(
         key=f"sends_{way}",
         work=f"the daemon's CPU for a send by {NAMES[way]}, {CONNECTIONS} connections",
-        value=median(spent[way]),
+        taken=spent[way],
         unit="µs",
         p50=median(one["p50"] for one in found),
         p99=median(one["p99"] for one in found),
@@ -148,34 +103,39 @@ def _client(request: dict[str, Any]) -> dict[str, Any]:
 # --- followers -----------------------------------------------------------------------------
 
 
-def _followed(daemon: RunningDaemon, url: str, messages: int) -> Figure:
+def _followed(daemon: RunningDaemon, url: str, size: Size) -> Figure:
     """Send while everybody follows, not faster than they read. Times are from the answer to the receipt."""
-    say(f"{messages:,} messages to {FOLLOWERS} who follow by WebSockets")
-    answered: dict[str, float] = {}
-    with _start_client() as process:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(json.dumps(_request(daemon, url, do="follow", followers=FOLLOWERS)) + "\n")
-        process.stdin.flush()
-        if process.stdout.readline().strip() != "ready":
-            raise AssertionError("the followers could not subscribe")
-        before, begin = cpu(daemon), monotonic()
-        for number in range(messages):
-            sleep(max(0.0, begin + number / A_SECOND - monotonic()))
-            made = daemon.call("envelope.send", token=daemon.token("boss"), to=f"agent:{AGENT}", text=TEXT)
-            answered[made["message"]] = monotonic()
-        sleep(QUIET_SECONDS)
-        spent = (cpu(daemon) - before) / (messages * FOLLOWERS)
-        process.stdin.write(json.dumps(answered) + "\n")
-        process.stdin.close()
-        line = process.stdout.readline()
-    if process.returncode:
-        raise AssertionError("not everybody was told of everything")
-    found = json.loads(line)
+    spent: list[float] = []
+    heard: list[dict[str, float]] = []
+    for _ in rounds(size.rounds, f"{MESSAGES} messages to {FOLLOWERS} who follow by WebSockets"):
+        answered: dict[str, float] = {}
+        with _start_client() as process:
+            assert process.stdin is not None and process.stdout is not None
+            request = _request(daemon, url, do="follow", followers=FOLLOWERS, messages=MESSAGES)
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            if process.stdout.readline().strip() != "ready":
+                raise AssertionError("the followers could not subscribe")
+            before, begin = cpu(daemon.pid), monotonic()
+            for number in range(MESSAGES):
+                sleep(max(0.0, begin + number / A_SECOND - monotonic()))
+                boss = daemon.token("boss")
+                made = daemon.call("envelope.send", token=boss, to=f"agent:{AGENT}", text=TEXT)
+                answered[made["message"]] = monotonic()
+            if process.stdout.readline().strip() != "told":
+                raise AssertionError("not everybody was told of everything")
+            spent.append((cpu(daemon.pid) - before) / (MESSAGES * FOLLOWERS))
+            process.stdin.write(json.dumps(answered) + "\n")
+            process.stdin.close()
+            line = process.stdout.readline()
+        if process.returncode:
+            raise AssertionError("somebody was told of something else")
+        heard.append(json.loads(line))
     return Figure(
         key="followed_web",
-        work=f"notifications by WebSocket, {FOLLOWERS} follow {messages:,} messages, {A_SECOND}/s; CPU each",
-        value=spent,
+        work=f"notifications by WebSocket, {FOLLOWERS} follow {MESSAGES} messages, {A_SECOND}/s; CPU each",
+        taken=spent,
         unit="µs",
-        p50=found["p50"],
-        p99=found["p99"],
+        p50=median(one["p50"] for one in heard),
+        p99=median(one["p99"] for one in heard),
     )

@@ -3,8 +3,8 @@
 `python -m bench.web_clients` reads a line of JSON from standard input, which says what to do:
 
 - `send`: send over and over on some connections, by the socket, by WebSocket or by REST, one at a time.
-- `follow`: open WebSockets and subscribe; write `ready`; note when each is told of each message; at the end
-  read when each message was answered to its sender, and write how long it took from there.
+- `follow`: open WebSockets and subscribe; write `ready`; note when each is told of each message; when all
+  are, write `told`, read when each message was answered to its sender, and write how long it took from there.
 
 Frames and answers are taken apart by hand: a library would take more time than what is measured.
 """
@@ -164,28 +164,29 @@ def send(given: dict[str, Any]) -> dict[str, Any]:
     return {"answered": len(taken)} | _quantiles(taken)
 
 
+def subscribed(given: dict[str, Any]) -> socket.socket:
+    line = by_websocket(given)
+    params = {"topics": ["envelope.arrived"]}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "event.subscribe", "params": params}
+    line.sendall(frame(json.dumps(call).encode()))
+    if b'"result"' not in _read(line):
+        raise SystemExit("a subscription was refused")
+    return line
+
+
 def follow(given: dict[str, Any]) -> dict[str, Any]:
-    """Follow with so many WebSockets until standard input has the times of the answers."""
+    """Follow with so many WebSockets until each is told of all messages."""
+    lines = {line.fileno(): line for line in (subscribed(given) for _ in range(given["followers"]))}
     poll = select.epoll()
-    lines: dict[int, socket.socket] = {}
-    call = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "event.subscribe",
-        "params": {"topics": ["envelope.arrived"]},
-    }
-    for _ in range(given["followers"]):
-        line = by_websocket(given)
-        line.sendall(frame(json.dumps(call).encode()))
-        if b'"result"' not in _read(line):
-            raise SystemExit("a subscription was refused")
-        lines[line.fileno()] = line
-        poll.register(line.fileno(), select.EPOLLIN)
-    poll.register(sys.stdin.fileno(), select.EPOLLIN)
+    for number in lines:
+        poll.register(number, select.EPOLLIN)
     print("ready", flush=True)
     told: dict[int, list[tuple[bytes, float]]] = {number: [] for number in lines}
     rest = dict.fromkeys(lines, b"")
-    while sys.stdin.fileno() not in (numbers := [number for number, _ in poll.poll()]):
+    while any(len(noted) < given["messages"] for noted in told.values()):
+        numbers = [number for number, _ in poll.poll(SILENCE_SECONDS)]
+        if not numbers:
+            raise SystemExit("not everybody was told of everything")
         now = monotonic()  # of the machine: that of the sender is the same
         for number in numbers:
             heard, rest[number] = frames(rest[number] + _read(lines[number]))
@@ -194,6 +195,7 @@ def follow(given: dict[str, Any]) -> dict[str, Any]:
                     lines[number].sendall(frame(payload, PONG))
                 elif found := _MESSAGE.search(payload):
                     told[number].append((found[1], now))
+    print("told", flush=True)
     answered = {name.encode(): at for name, at in json.loads(sys.stdin.readline()).items()}
     for number, noted in told.items():
         if {name for name, _ in noted} != answered.keys() or len(noted) != len(answered):
