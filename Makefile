@@ -1,16 +1,25 @@
-# make up    set up and run the daemon here       make test   lint, types, shape, all tests
-# make lint  ruff and mypy                        make bench  speed, as ratios (minutes)
-# make soak  many kills under load (long)         make docs   the reference, from the code
-# make real  tests with the real Claude Code, Codex and ACP agents (installs them first: 1.3 GB)
-# Only python3 (3.11+) with pip, and make, are assumed; the rest is installed into .venv.
+# make up        set up and run the daemon here
+# make test      lint, types, shape, tests without a daemon, tests with one (5 minutes on 2 cores)
+# make slow      kills, faults, pages, properties, fuzz (10 minutes)
+# make real      tests with the real Claude Code, Codex and ACP agents (12 minutes; installs them first: 1.3 GB)
+# make coverage  branch coverage of the package by `make test` and `make slow`
+# make mutants   put forty defects in, one by one: which of them do the tests find? (an hour)
+# make steady    run a layer many times, also beside busy loops and in random order, and keep a log
+# make soak      many kills under load (long)      make bench  speed, as ratios (minutes)
+# make lint      ruff and mypy                     make docs   the reference, from the code
+#
+# ARGS go to what is run. `make test ARGS=FILE` (or slow, real) runs that file alone, at once: no lint, no workers.
+# ORDER=7 shuffles the tests with this seed. Only python3 (3.11+) with pip, and make, are assumed; the rest is
+# installed into .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+ORDER ?=
 SOAK ?= tests.acceptance.soak
 
 # `docs` is also a directory, so it must be said here that it is never up to date.
-.PHONY: up test real lint bench soak docs
+.PHONY: up test slow real lint bench soak docs coverage mutants steady
 .DEFAULT_GOAL := test
 
 .venv/users: pyproject.toml
@@ -41,14 +50,41 @@ lint: .venv/developers
 # Tests make their homes in memory where there is room: a disk lets each COMMIT wait (here 4 ms), and no test
 # takes the power away.
 MEMORY = $(shell [ -w /dev/shm ] && [ $$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}') -gt 4000000 ] && echo TMPDIR=/dev/shm)
+PYTEST = PYTHONDONTWRITEBYTECODE= HIBOSS_TESTS_ORDER=$(ORDER) $(MEMORY) $(BIN)/pytest --durations=10
+# Tests wait for processes and sockets: more workers than cores. Some modules take a minute, so work is stolen.
+WORKERS = -n 5 --dist worksteal
+# Which folders need no daemon; whatever is not named here is taken for one that does.
+WITHOUT_DAEMON = tests/shape tests/core tests/store tests/bench tests/docs tests/testing
+WITH_DAEMON = $(filter-out $(WITHOUT_DAEMON) tests/real tests/support,$(patsubst %/__init__.py,%,$(wildcard tests/*/__init__.py)))
 
+ifeq ($(strip $(ARGS)),)
 test: lint .venv/rewritten
-	PYTHONDONTWRITEBYTECODE= $(MEMORY) $(BIN)/pytest -n 5 --dist worksteal -o tmp_path_retention_count=1 $(ARGS)
+	@$(PYTEST) $(WORKERS) -m 'not slow' $(WITHOUT_DAEMON); without=$$?; \
+	$(PYTEST) $(WORKERS) -m 'not slow' $(WITH_DAEMON) && exit $$without
+
+slow: .venv/rewritten
+	$(PYTEST) $(WORKERS) -m slow $(WITHOUT_DAEMON) $(WITH_DAEMON)
+else
+test slow: .venv/developers
+	$(PYTEST) $(ARGS)
+endif
 
 # The module installs only what is missing, or not the pinned version. No account and no key is needed.
 real: .venv/developers
 	$(BIN)/python -m tests.real.programs
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/real -n 3 --dist worksteal $(ARGS)
+	PYTHONDONTWRITEBYTECODE= HIBOSS_TESTS_ORDER=$(ORDER) $(BIN)/pytest --durations=10 $(or $(ARGS),tests/real -n 3 --dist worksteal)
+
+coverage: .venv/rewritten
+	rm -rf .coverage && mkdir .coverage
+	$(MEMORY) $(BIN)/coverage run -m pytest $(WORKERS) $(or $(ARGS),$(WITHOUT_DAEMON) $(WITH_DAEMON))
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --skip-covered --sort=cover | tail -n 40
+
+mutants: .venv/developers
+	$(BIN)/python -m tests.mutants $(ARGS)
+
+steady: .venv/developers
+	$(BIN)/python -m tests.steady $(ARGS)
 
 bench: .venv/developers
 	$(BIN)/python -m compileall -q hiboss

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import shutil
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+# The asserts of helpers are explained too.
+pytest.register_assert_rewrite(
+    *(f"tests.{path.name}" for path in Path(__file__).parent.iterdir() if path.is_dir())
+)
+
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.real import programs as real_programs
-from tests.support import forked_daemons, forked_programs
+from tests.support import async_tests, bulk, failures, forked_daemons, forked_programs
 from tests.support.parties import Party, agents, checked_daemon
 from tests.support.python_agents import Boss, Team
+
+# Those with the real programs run where somebody names them, as `make real` does.
+collect_ignore = ["real"]
 
 # Until the tests are collected: it finds nothing to free, and takes a fifth of that time.
 gc.disable()
 
-# Deadlines would be timed assertions, and this machine may be busy with other things.
-settings.register_profile("hiboss", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Deadlines would be timed assertions, and this machine may be busy with other things. The seed is that of the test's
+# name: what fails fails again. `make soak SOAK=tests.bulk_soak` tries others.
+settings.register_profile(
+    "hiboss",
+    deadline=None,
+    derandomize=not bulk.is_whole(),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("hiboss")
 
 # A shell gives what it runs in the background no SIGINT, and programs hand that on: tests press Ctrl-C.
@@ -34,8 +50,19 @@ RunningDaemon.spawn = staticmethod(forked_daemons.spawn)
 forked_programs.fork_daemons(lambda: forked_programs.address(forked_programs.DAEMON))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    real_programs.say_what_was_skipped(terminalreporter)
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(failures)
+    config.pluginmanager.register(async_tests)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Shuffle modules, and the tests in each, with the seed of `make test ORDER=SEED`."""
+    if seed := os.environ.get("HIBOSS_TESTS_ORDER"):
+        shuffle = random.Random(int(seed))
+        places = {path: shuffle.random() for path in dict.fromkeys(item.path for item in items)}
+        shuffle.shuffle(items)
+        items.sort(key=lambda item: places[item.path])
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -39,7 +39,8 @@ from tests.acceptance.canary_words import (
     TOO_LATE,
     Words,
 )
-from tests.support.cli import Done, Shell, wait_until
+from tests.support.cli import Done, Shell
+from tests.support.waits import wait_until
 
 Given = tuple[Words, dict[str, Any]]  # more words, and how else the command is run
 Way = Callable[[str], Given]

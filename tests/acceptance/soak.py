@@ -21,6 +21,7 @@ from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.acceptance.soak_books import Books
 from tests.acceptance.soak_clients import AGENTS, Asked, Client, ask_again
 from tests.acceptance.soak_traffic import MOST_PASSES, OF_RUNS, Office
+from tests.support.waits import wait_until
 
 CLIENTS = 32
 POINTS = (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT)
@@ -77,6 +78,7 @@ class House:
         for client in clients:
             client.start()
         if crash_at is None:
+            wait_until(lambda: any(one.answer for client in clients for one in client.asked[:1]))
             time.sleep(self.chance.uniform(0, most_seconds))
             self.daemon.kill()
         else:

@@ -20,7 +20,8 @@ from typing import Any
 
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.daemons import set_up
+from tests.support.waits import wait_until
 
 PLACES = ("pigeon", "north", "south")
 CHUNK = 40

@@ -17,7 +17,7 @@ from hiboss.core import clock
 from tests.acceptance.soak_clients import Asked, Client
 from tests.acceptance.soak_platform import CHATS, CHUNK, KEYED, Accepted, Chunk, Platform
 from tests.acceptance.soak_post import Death, Post, Row
-from tests.support.daemons import wait_until
+from tests.support.waits import wait_until
 
 SENDERS = 2
 PRIORITIES = ("low", "normal", "normal", "normal", "high", "critical")

@@ -18,9 +18,9 @@ from typing import Any
 from hiboss.core import clock
 from tests.acceptance.soak_clients import Asked, Client
 from tests.acceptance.soak_post import Post, Row
-from tests.support.daemons import wait_until
 from tests.support.python_agents import Team, is_idle
 from tests.support.shell_agents import left_behind
+from tests.support.waits import wait_until
 
 NAMES = ("echo", "lead", "shaky")
 ASKERS = 2

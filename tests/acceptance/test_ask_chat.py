@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import HIBOSS, Office, open_office, wait_until
+from tests.support.cli import HIBOSS, Office, open_office
 from tests.support.talk import said, talking
+from tests.support.waits import wait_until
 
 CREATE = f'{HIBOSS} ask create "Deploy?" --option yes --option "not today"'
 # Asks and ends its turn; the answer comes with another one.

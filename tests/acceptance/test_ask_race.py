@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import socket
 import time
 from collections import Counter, defaultdict
@@ -11,9 +10,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
+from tests.support.failures import seeded
 from tests.support.parties import Party, agents
 from tests.support.python_agents import Boss
+from tests.support.waits import wait_until
 
 ASKS = 20
 RACING = 200  # requests, besides the time-outs
@@ -32,7 +32,7 @@ def test_each_of_twenty_asks_has_one_winner_of_two_hundred(daemon: RunningDaemon
         requests = [
             _request(numbers[place % ASKS], place // ASKS, asker, asked, ada) for place in range(RACING)
         ]
-        random.Random(16).shuffle(requests)
+        seeded(16).shuffle(requests)
         for place, (line, request) in enumerate(zip(lines, requests, strict=True), -RACING // 20):
             time.sleep(max(0.0, end + place * APART - time.monotonic()))
             _write(line, request)

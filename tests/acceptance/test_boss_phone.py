@@ -19,8 +19,9 @@ from hiboss.core.crashpoint import (
     SETTLED,
     TAKEN,
 )
-from tests.support.cli import Office, open_office, wait_until
+from tests.support.cli import Office, open_office
 from tests.support.talk import talking
+from tests.support.waits import wait_until
 
 
 class Phone:
@@ -127,6 +128,7 @@ def test_the_boss_is_one_person_at_the_terminal_and_on_the_phone(phone: Phone, t
     office.daemon.check()
 
 
+@pytest.mark.slow
 def test_it_goes_on_after_a_restart_and_wherever_the_daemon_dies(phone: Phone, tmp_path: Path) -> None:
     daemon = phone.office.daemon
     before, posted = len(phone.texts()), set(phone.posts())

@@ -19,23 +19,17 @@ from hiboss.core.crashpoint import (
     IN_GROUP,
 )
 from hiboss.core.errors import DaemonUnreachable
-from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.breaker_stories import DEAF, WITH_CHILD, Story, told
-from tests.support.daemons import set_up, wait_until
+from tests.support.mortals import Mortal
 from tests.support.shell_agents import Worker, end_all, eventually, left_behind, remains, running
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.support.waits import wait_until
 
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    mortal = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
-    mortal.start()
-    yield mortal
-    mortal.stop()
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def story(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Story]:
+def story(daemon: Mortal, tmp_path: Path) -> Iterator[Story]:
     with told(daemon, tmp_path) as one:
         yield one
 
@@ -54,8 +48,7 @@ def test_one_screen_says_what_was_ended_and_what_waits(story: Story) -> None:
     assert left_behind(story.daemon, story.program.pids) == []
     assert "too expensive" in story.office("daemon", "status").blocks[0]["breaker"]
     assert "too expensive" in story.office("agent", "status", story.worker.name).stdout
-    story.is_held(number)
-    story.comes_after_go(number)
+    story.waits_for_go(number)
     assert "breaker" not in story.office("daemon", "status").blocks[0]
     assert story.office("go").values("breaker") == ["not pulled"]
 
@@ -111,8 +104,7 @@ def test_a_daemon_that_hung_and_was_killed_obeys_at_its_next_start(story: Story)
     story.program.answers("done")
     story.daemon.start()
     assert not story.flag()
-    story.is_held(number)
-    story.comes_after_go(number)
+    story.waits_for_go(number)
 
 
 def test_what_a_killed_daemon_left_is_ended_and_go_needs_no_daemon(story: Story) -> None:
@@ -157,8 +149,7 @@ def test_a_stop_and_a_start_change_nothing(story: Story) -> None:
     story.program.answers("done")
     story.daemon.stop()
     story.daemon.start()
-    story.is_held(number)
-    story.comes_after_go(number)
+    story.waits_for_go(number)
 
 
 # --- kill -9 --------------------------------------------------------------------------
@@ -166,17 +157,16 @@ def test_a_stop_and_a_start_change_nothing(story: Story) -> None:
 
 @pytest.mark.parametrize("place", [IN_GROUP, AFTER_COMMIT, BREAKER_PULLED])
 def test_a_daemon_killed_during_a_pull_has_pulled_it_or_not(story: Story, place: str) -> None:
-    story.dies_at(place)
+    armed = story.daemon.dies_at(place)
     number = story.begins()
-    story.tries("breaker.pull")
+    story.daemon.dies_of(armed, lambda: story.ada.call("breaker.pull"))
     story.program.answers("done")
     story.daemon.start()
     if place == IN_GROUP:  # it was not stored: the run comes again
         eventually(lambda: story.worker.answers_to(number), ["done"])
         assert story.ada.call("breaker.status")["breaker"] is None
     else:
-        story.is_held(number)
-        story.comes_after_go(number)
+        story.waits_for_go(number)
 
 
 @pytest.mark.parametrize("place", [IN_GROUP, AFTER_COMMIT, BREAKER_RELEASED])
@@ -184,15 +174,13 @@ def test_a_daemon_killed_during_a_release_has_released_it_or_not(story: Story, p
     number = story.begins()
     story.ada.call("breaker.pull")
     story.is_held(number)
-    story.dies_at(place)
-    story.tries("breaker.release")
+    story.daemon.dies_of(story.daemon.dies_at(place), lambda: story.ada.call("breaker.release"))
     story.daemon.start()
     stays = story.ada.call("breaker.status")["breaker"] is not None
     if place != AFTER_COMMIT:  # that one may be met by another write, like the end of the run, just before
         assert stays == (place == IN_GROUP)
     if stays:
-        story.is_held(number)
-        story.comes_after_go(number)
+        story.waits_for_go(number)
     else:
         eventually(lambda: story.worker.answers_to(number), ["done"])
 
@@ -206,8 +194,7 @@ def test_a_daemon_killed_while_it_obeys_obeys_at_its_next_start(story: Story) ->
     assert story.flag()
     story.daemon.start()
     assert not story.flag()
-    story.is_held(number)
-    story.comes_after_go(number)
+    story.waits_for_go(number)
 
 
 def test_a_command_killed_before_it_ends_anything_has_left_the_flag(story: Story) -> None:
@@ -218,8 +205,7 @@ def test_a_command_killed_before_it_ends_anything_has_left_the_flag(story: Story
     assert len(left_behind(story.daemon, story.program.pids)) > 0
     story.program.answers("done")
     story.daemon.start()
-    story.is_held(number)
-    story.comes_after_go(number)
+    story.waits_for_go(number)
 
 
 # --- on the phone ---------------------------------------------------------------------

@@ -15,8 +15,11 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.breaker_stories import DEAF, Story, told
-from tests.support.daemons import set_up, wait_until
+from tests.support.mortals import Mortal
 from tests.support.shell_agents import left_behind, running
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 # The command as it is, but it waits less for a daemon that hangs.
 IMPATIENT = """
@@ -27,16 +30,8 @@ main()
 """
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    mortal = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
-    mortal.start()
-    yield mortal
-    mortal.stop()
-
-
 @pytest.fixture
-def story(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Story]:
+def story(daemon: Mortal, tmp_path: Path) -> Iterator[Story]:
     with told(daemon, tmp_path) as one:
         yield one
 
@@ -84,8 +79,7 @@ def test_a_go_that_a_hanging_daemon_did_not_answer_does_not_undo_a_later_stop(st
         assert story.office("stop", "--all", "--reason", "second").rc == 0
         assert story.flag()
     wait_until(lambda: not story.flag())
-    story.is_held(number)
-    story.comes_after_go(number)
+    story.waits_for_go(number)
 
 
 @pytest.mark.parametrize("meant", [None, ""])
@@ -100,8 +94,7 @@ def test_a_release_that_is_carried_out_late_does_not_undo_a_later_stop(
             connection.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, **request}).encode() + b"\n")
         assert story.office("stop", "--all").rc == 0
     wait_until(lambda: not story.flag())
-    story.is_held(number)
-    story.comes_after_go(number)
+    story.waits_for_go(number)
 
 
 def test_go_releases_also_a_stop_that_the_daemon_has_not_obeyed_yet(story: Story) -> None:
@@ -129,8 +122,7 @@ def test_everything_ends_though_the_daemon_cannot_store_it_and_no_run_begins_bef
         story.program.answers("done")
     wait_until(lambda: story.ada.call("breaker.status")["breaker"] is not None)
     assert story.ada.call("breaker.status")["breaker"]["reason"] == "full"
-    story.is_held(number)
-    story.comes_after_go(number)
+    story.waits_for_go(number)
 
 
 def test_on_a_full_disk_the_flag_makes_it_durable(story: Story) -> None:
@@ -143,8 +135,7 @@ def test_on_a_full_disk_the_flag_makes_it_durable(story: Story) -> None:
     story.daemon.kill()
     story.program.answers("done")
     story.daemon.start()
-    story.is_held(number)
-    story.comes_after_go(number)
+    story.waits_for_go(number)
 
 
 def test_what_is_not_durable_is_said_and_everything_has_ended(story: Story) -> None:
@@ -156,8 +147,7 @@ def test_what_is_not_durable_is_said_and_everything_has_ended(story: Story) -> N
         assert left_behind(story.daemon, story.program.pids) == []
         story.program.answers("done")
     wait_until(lambda: story.ada.call("breaker.status")["breaker"] is not None)
-    story.is_held(number)  # as long as this daemon lives, it is
-    story.comes_after_go(number)
+    story.waits_for_go(number)  # as long as this daemon lives, it is
 
 
 # --- a flag that cannot be left -------------------------------------------------------

@@ -17,12 +17,13 @@ from hiboss.store import tokens
 from tests.acceptance.canary import Canary, Evidence, started_by_hiboss, watched
 from tests.acceptance.canary_story import Story, commands_with_a_token
 from tests.acceptance.canary_words import COMMANDS
-from tests.support.cli import Shell, wait_until
+from tests.support.cli import Shell
 from tests.support.told_once import told_once
+from tests.support.waits import wait_until
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ("README.md", "docs", "config.example.toml")
-pytestmark = pytest.mark.timeout(300)  # a bound: the story is some eighty commands long
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # a bound: the story is some eighty commands long
 A_TOKEN = re.compile(rb"(hb[abur]|whsec)_[A-Za-z0-9_+/-]{30,}")
 
 
@@ -73,16 +74,16 @@ def test_the_story_left_logs_of_every_kind(story: Story) -> None:
 # --- and leaves no token behind ------------------------------------------------------
 
 
-def test_no_token_is_in_a_file_of_the_home_but_in_its_own_profile(story: Story) -> None:
-    assert leaks(story, "file") == []
-
-
-def test_no_token_is_in_what_a_command_says_but_once_where_it_is_made(story: Story) -> None:
-    assert leaks(story, "output") == []
-
-
-def test_no_token_is_in_an_error_over_the_socket(story: Story) -> None:
-    assert leaks(story, "answer") == []
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "file",  # of the home, but its own profile
+        "output",  # of a command, but once where it is made
+        "answer",  # an error over the socket
+    ],
+)
+def test_no_token_is_left_behind_in(story: Story, kind: str) -> None:
+    assert leaks(story, kind) == []
 
 
 def test_no_token_is_in_the_process_list_of_what_hiboss_starts(story: Story) -> None:

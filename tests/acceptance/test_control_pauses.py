@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_with
 from tests.support.parties import Party, agent
 from tests.support.shell_agents import (
     Boss,
@@ -20,6 +20,7 @@ from tests.support.shell_agents import (
     limits,
     rows,
 )
+from tests.support.waits import wait_until
 
 LIVELY = 'while [ ! -e "$D/go" ]; do echo alive >&2; sleep 0.05; done\necho done'
 TOKEN = "hba_" + "S3cretS3cret" * 3

@@ -14,16 +14,18 @@ from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.breaker_stories import Story
 from tests.support.cli import Office
-from tests.support.daemons import set_up, wait_until
+from tests.support.mortals import Mortal
 from tests.support.shell_agents import end_all, eventually, left_behind, rows
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def story(tmp_path: Path) -> Iterator[Story]:
-    daemon = RunningDaemon(set_up(tmp_path / "d"))
+    daemon = Mortal(tmp_path / "d")
     daemon.start()
-    one = Story(daemon, tmp_path)
-    yield one
+    yield Story(daemon, tmp_path)
     if daemon.process is not None:
         end_all(daemon)
     daemon.stop()

@@ -19,10 +19,14 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.acceptance.event_client import EventClient, Kept
-from tests.support.daemons import answers, line, set_up, variables, wait_until
+from tests.support.daemons import answers, line, set_up, variables
+from tests.support.failures import seeded
 from tests.support.parties import Party
 from tests.support.python_agents import wait_until_idle
 from tests.support.scripted_channels import SCRIPTED, Place, envelope_error, lane_error
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 KEPT_FACTS = 60  # few, so that a client which reads nothing for a round has a gap
 NAMES = ("nex", "ada", "bob")
@@ -243,7 +247,7 @@ def restart(daemon: RunningDaemon) -> None:
 def test_who_follows_has_what_the_store_has_after_kills_gaps_and_slow_reading(
     daemon: RunningDaemon, tmp_path: Path, seed: int
 ) -> None:
-    chance = random.Random(seed)
+    chance = seeded(seed)
     own, every = Followed(daemon, "ada"), Followed(daemon, "boss")
     owners = [Party(daemon, f"agent:{name}", daemon.token(name)) for name in ("nex", "ada")]
     traffic = Traffic(daemon, chance, [Place(tmp_path).bound(daemon, owner) for owner in owners])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,12 +10,11 @@ import pytest
 
 from hiboss.agents import process_control
 from hiboss.core.crashpoint import AFTER_COMMIT, CONTROLLED, IN_GROUP, RUN_ANSWERED, RUN_SETTLED
-from hiboss.core.errors import DaemonUnreachable
-from hiboss.store.invariants import violations
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up
+from tests.support.mortals import Mortal
 from tests.support.parties import Party, agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, rows
+from tests.support.shell_agents import Boss, Worker, assert_idle, eventually, rows
+
+pytestmark = pytest.mark.slow
 
 STREAM = 'while [ ! -e "$D/go" ]; do echo line; sleep 0.02; done; echo done'
 
@@ -23,22 +22,17 @@ STREAM = 'while [ ! -e "$D/go" ]; do echo line; sleep 0.02; done; echo done'
 class Story:
     """An agent that streams for zoe, and a daemon that dies when the boss controls it."""
 
-    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
-        self.daemon, self.directory = daemon, directory
+    def __init__(self, daemon: Mortal, directory: Path) -> None:
+        self.daemon = daemon
         self.ada, self.zoe, self.worker = Boss(daemon), agent(daemon), Worker(daemon, directory)
         self.worker.program.does(STREAM)
         self.number = ""
 
     def begins(self, crash_at: str) -> None:
         """Let it work for zoe, in a daemon that dies there as soon as it is armed."""
-        self.daemon.stop()
-        self.daemon.start(HIBOSS_CRASH_AT=f"{crash_at}@{self.armed}")
+        self.armed = self.daemon.dies_at(crash_at)
         self.number = self.zoe.tell(self.worker)
         self.worker.under_way()
-
-    @property
-    def armed(self) -> Path:
-        return self.directory / "armed"
 
     def control(self, event: str, **more: Any) -> None:
         self.ada.call("control.send", event=f"stream.{event}", run=self.worker.runs()[0]["id"], **more)
@@ -46,14 +40,9 @@ class Story:
     def dies_in(self, event: str, **more: Any) -> None:
         """Send a control, and let the daemon die of it."""
         run = self.worker.runs()[0]["id"]
-        self.armed.touch()
-        try:
-            self.ada.call("control.send", event=f"stream.{event}", run=run, **more)
-        except DaemonUnreachable:
-            pass
-        self.daemon.wait_for_death()
-        with self.daemon.database() as database:  # as the dead daemon has left it
-            assert violations(database) == []
+        order = {"event": f"stream.{event}", "run": run, **more}
+        self.daemon.dies_of(self.armed, lambda: self.ada.call("control.send", **order))
+        self.daemon.check()  # as the dead daemon has left it
 
     def recorded(self, event: str) -> bool:
         """Whether the control is stored, with its message, and nothing of it is missing."""
@@ -146,21 +135,9 @@ POINTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    mortal = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
-    mortal.start()
-    yield mortal
-    mortal.stop()
-
-
 @pytest.fixture
-def story(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Story]:
-    told = Story(daemon, tmp_path)
-    yield told
-    if daemon.process is None:
-        daemon.start()
-    end_all(daemon)
+def story(outlived: Mortal, tmp_path: Path) -> Story:
+    return Story(outlived, tmp_path)
 
 
 @pytest.mark.parametrize(("case", "point"), [(case, point) for case in CASES for point in POINTS[case]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,26 +12,12 @@ from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, CLAIMED, IN_GROUP
 from hiboss.core.errors import DaemonUnreachable
 from tests.acceptance.soak_post import Death, Post
 from tests.acceptance.soak_traffic import Office
+from tests.support.failures import seeded
+
+pytestmark = pytest.mark.slow
 
 PIGEON = "channel:scripted:pigeon"
 TRAY = "channel:folder:tray"
-
-
-@pytest.fixture(scope="module")
-def _post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Post]:
-    post = Post(tmp_path_factory.mktemp("p"))
-    yield post
-    post.daemon.stop()
-
-
-@pytest.fixture
-def post(_post: Post) -> Iterator[Post]:
-    """Quiet at the beginning of each test, and nothing scripted."""
-    yield _post
-    if _post.daemon.process is None:
-        _post.start()
-    _post.script()
-    _post.quiet()
 
 
 def die_at(post: Post, crash_at: str, texts: list[str], place: str = PIGEON) -> tuple[list[str], Death]:
@@ -152,18 +138,6 @@ def test_a_file_of_the_folder_is_there_once_and_whole(post: Post) -> None:
     assert [name for name in os.listdir(post.tray / "out") if name.endswith(".part")] == []
 
 
-def test_dying_twice_with_the_same_one_in_hand_loses_nothing(post: Post) -> None:
-    before = len(post.posted())
-    (first, second), death = die_at(post, POSTED, ["one", "two"])
-    post.start(POSTED)
-    again = post.die()
-    assert (death.held, again.held) == ({first}, {first})
-    recover(post, death, again)
-    assert post.posted()[before:] == [(first, 0)] * 3 + [(second, 0)]
-    assert post.rows("SELECT handovers FROM envelope WHERE id = ?", int(first[1:])) == [{"handovers": 3}]
-    assert labels(post, [first, second]) == [AGAIN, DONE]
-
-
 def notices(post: Post, number: str) -> list[str]:
     found = post.boss("envelope.list", address="user:boss", page_size=100)["envelopes"]
     return [one["text"] for one in found if one["from"] == "agent:system" and number in one["text"]]
@@ -228,9 +202,9 @@ def test_a_normal_stop_starts_the_count_of_crashes_again_also_for_what_is_not_in
 
 
 def test_six_deaths_at_random_moments_lose_nothing_and_double_nothing_unexplained(
-    tmp_path_factory: pytest.TempPathFactory,
+    tmp_path: Path,
 ) -> None:
-    office = Office(tmp_path_factory.mktemp("o"), seed=os.getpid())
+    office = Office(tmp_path, seed=seeded(23).randrange(2**32))
     try:
         while office.books.kills < 6:
             office.round(most_seconds=0.3)
@@ -239,7 +213,5 @@ def test_six_deaths_at_random_moments_lose_nothing_and_double_nothing_unexplaine
         office.post.daemon.stop()
     books = office.books
     sys.stdout.write(f"{books}\n")  # to be seen with pytest -rP: how many were doubled, and where
-    assert books.kills >= 6
-    assert books.posts > 0
-    assert books.files.total() > 0
+    assert books.posts > 0 and books.files.total() > 0
     assert not books.faults, str(books)

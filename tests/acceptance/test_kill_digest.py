@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,21 +16,23 @@ from hiboss.core.crashpoint import (
     POSTED,
     SETTLED,
 )
-from hiboss.core.errors import DaemonUnreachable
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.mortals import Mortal
 from tests.support.parties import Party, boss
 from tests.support.phones import Phone
 from tests.support.quiet_nights import end_night, now_quiet, set_hours
 from tests.support.scripted_channels import SCRIPTED, Place, envelope_error
+from tests.support.waits import wait_until
 
+pytestmark = pytest.mark.slow
+
+ENVIRONMENT = SCRIPTED
 POINTS = (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT, ARRIVING, ARRIVED, CLAIMED, POSTED, SETTLED)
 
 
 class Story:
     """A daemon that dies, the boss's phone, and a place where nothing can be posted."""
 
-    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
+    def __init__(self, daemon: Mortal, directory: Path) -> None:
         self.daemon = daemon
         self.chief: Party = boss(daemon)
         self.phone = Phone(directory)
@@ -44,10 +44,8 @@ class Story:
     def night(self, point: str) -> Path:
         """Begin quiet hours in which three notices come; return the file that arms the daemon to die."""
         self._nights += 1
-        armed = self.phone.root / f"armed-{self._nights}"
-        self.daemon.stop()
         set_hours(self.daemon, now_quiet())
-        self.daemon.start(**SCRIPTED, HIBOSS_CRASH_AT=f"{point}@{armed}")
+        armed = self.daemon.dies_at(point)
         self.phone.wait_for_state("running")
         self.wall.wait_for_state("running")
         told = len(self.notices())
@@ -75,12 +73,8 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    directory = tmp_path_factory.mktemp("d")
-    mortal = RunningDaemon(set_up(directory))
-    mortal.start(**SCRIPTED)
-    yield Story(mortal, directory)
-    mortal.stop()
+def story(daemon: Mortal, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    return Story(daemon, tmp_path_factory.mktemp("s"))
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -89,11 +83,8 @@ def test_there_is_one_digest_wherever_the_daemon_dies(story: Story, point: str) 
     armed = story.night(point)
     assert len(story.rows("SELECT envelope FROM quiet_notice")) == 3
     assert len(story.posted()) == posted
-    armed.touch()
-    with suppress(DaemonUnreachable):
-        end_night(story.daemon)
-    story.daemon.wait_for_death()
-    story.daemon.start(**SCRIPTED)
+    story.daemon.dies_of(armed, lambda: end_night(story.daemon))
+    story.daemon.start()
     wait_until(lambda: not story.rows("SELECT envelope FROM quiet_notice"))
     new = story.digests()[: len(story.digests()) - before]
     assert len(new) == 1 and new[0].startswith("3 notices came in your quiet hours:")

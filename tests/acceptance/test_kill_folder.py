@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,16 +17,10 @@ from hiboss.core.crashpoint import (
     TAKEN,
 )
 from tests.acceptance.soak_post import Post
-from tests.acceptance.soak_traffic import Dropper
+
+pytestmark = pytest.mark.slow
 
 FILES = 14
-
-
-@pytest.fixture(scope="module")
-def post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Post]:
-    post = Post(tmp_path_factory.mktemp("p"))
-    yield post
-    post.daemon.stop()
 
 
 def nothing_is_left(post: Post) -> None:
@@ -70,32 +60,6 @@ def test_a_file_becomes_one_message_wherever_the_daemon_dies(post: Post) -> None
         "broken-9.json",
     }
     assert "text must be a text" in (aside / "broken-9.json.reason.txt").read_text()
-    nothing_is_left(post)
-
-
-def test_files_dropped_while_the_daemon_dies_again_and_again_become_one_message_each(post: Post) -> None:
-    chance = random.Random(os.getpid())
-    known = {row["id"] for row in post.received()}
-    aside = set(os.listdir(post.tray / "broken"))
-    dropper = Dropper(post, f"many-{os.getpid()}", os.getpid(), None)
-    dropper.start()
-    for _ in range(3):
-        time.sleep(chance.uniform(0.2, 0.8))  # a file is taken at its second look
-        post.kill()
-        post.start()
-    dropper.over.set()
-    dropper.join()
-    post.quiet()
-    post.daemon.check()
-    found = [row for row in post.received() if row["id"] not in known]
-    names = [row["text"] or json.loads(row["attachments"])[0]["name"] for row in found]
-    assert sorted(names) == sorted(name for name, where in dropper.files.items() if where == "folder:tray")
-    updates = [row["text"] for row in post.received("scripted:pigeon")]
-    assert sorted(updates) == sorted(
-        name for name, where in dropper.files.items() if where == "scripted:pigeon"
-    )
-    reasons = {f"{name}.reason.txt" for name in dropper.broken}
-    assert set(os.listdir(post.tray / "broken")) - aside == reasons | set(dropper.broken)
     nothing_is_left(post)
 
 

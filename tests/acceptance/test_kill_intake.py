@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,40 +9,36 @@ import pytest
 
 from hiboss.core.crashpoint import AFTER_COMMIT, DIGESTED, TAKEN
 from hiboss.store.envelopes import CRASHES
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
+from tests.support.mortals import Mortal
 from tests.support.parties import boss
-from tests.support.scripted_channels import SCRIPTED, Place, daemon_with_channels, lane_error, notices
+from tests.support.scripted_channels import SCRIPTED, Place, lane_error, notices
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+ENVIRONMENT = SCRIPTED
 
 
 class Killed:
     """A place whose daemon dies at a point once these updates come in, and is started again."""
 
-    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
+    def __init__(self, daemon: Mortal, directory: Path) -> None:
         self.daemon = daemon
         self.place = Place(directory).bound(daemon)
 
     def dies_at(self, point: str, **updates: dict[str, Any]) -> None:
-        armed = self.place.root / "armed"
-        self.daemon.kill()
-        self.daemon.start(HIBOSS_CRASH_AT=f"{point}@{armed}", **SCRIPTED)
-        armed.touch()
+        self.daemon.dies_at(point).touch()
         for number, update in updates.items():
             self.place.put_in_inbox(number, **update)
         assert self.daemon.wait_for_death(30) == -9
-        self.daemon.start(**SCRIPTED)
+        self.daemon.start()
         wait_until(lambda: not list((self.place.root / "inbox").glob("*.json")))
         wait_until(lambda: [*self.outcomes().values()].count(None) == 0)
 
     def die(self, point: str) -> None:
         """Start the daemon; it dies at this point."""
-        self.daemon.start(HIBOSS_CRASH_AT=point, **SCRIPTED)
+        self.daemon.start(HIBOSS_CRASH_AT=point)
         assert self.daemon.wait_for_death(30) == -9
 
     def rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
@@ -60,7 +55,7 @@ class Killed:
 
 @pytest.mark.parametrize("point", [TAKEN, DIGESTED, f"{AFTER_COMMIT}:2"])
 def test_an_album_and_what_follows_become_a_message_each_wherever_the_daemon_dies(
-    daemon: RunningDaemon, tmp_path: Path, point: str
+    daemon: Mortal, tmp_path: Path, point: str
 ) -> None:
     killed = Killed(daemon, tmp_path)
     photo = {"album": "a", "downloads": [{"name": "1.jpg", "content": "one"}]}
@@ -72,7 +67,7 @@ def test_an_album_and_what_follows_become_a_message_each_wherever_the_daemon_die
 
 @pytest.mark.parametrize("point", [TAKEN, AFTER_COMMIT])
 def test_a_press_and_a_renaming_act_once_wherever_the_daemon_dies(
-    daemon: RunningDaemon, tmp_path: Path, point: str
+    daemon: Mortal, tmp_path: Path, point: str
 ) -> None:
     killed = Killed(daemon, tmp_path)
     number = killed.place.send("shall I?")
@@ -90,25 +85,23 @@ def test_a_press_and_a_renaming_act_once_wherever_the_daemon_dies(
 
 
 def test_an_update_that_kills_the_daemon_again_and_again_is_given_up_and_the_boss_is_told(
-    daemon: RunningDaemon, tmp_path: Path
+    daemon: Mortal, tmp_path: Path
 ) -> None:
     killed = Killed(daemon, tmp_path)
     daemon.kill()
     killed.place.put_in_inbox("u1", text="poison")
     for _ in range(1 + CRASHES):  # the first time it is new
         killed.die(DIGESTED)
-    daemon.start(HIBOSS_CRASH_AT=DIGESTED, **SCRIPTED)
+    daemon.start(HIBOSS_CRASH_AT=DIGESTED)
     wait_until(lambda: killed.outcomes() == {"u1": "failed"})
     daemon.stop()
-    daemon.start(**SCRIPTED)
+    daemon.start()
     killed.place.comes_in("u2", text="goes on")
     assert killed.texts() == ["goes on"]
     assert any("the daemon ended 3 times in a row" in one["text"] for one in notices(boss(daemon)))
 
 
-def test_what_waits_for_a_chat_that_was_left_is_failed_with_that(
-    daemon: RunningDaemon, tmp_path: Path
-) -> None:
+def test_what_waits_for_a_chat_that_was_left_is_failed_with_that(daemon: Mortal, tmp_path: Path) -> None:
     killed = Killed(daemon, tmp_path)
     killed.place.script(lane_error())
     number = killed.place.send("nobody reads this")

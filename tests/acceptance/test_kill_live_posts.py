@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,19 +18,21 @@ from hiboss.core.crashpoint import (
     RUN_SETTLED,
 )
 from hiboss.core.errors import DaemonUnreachable
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
 from tests.support.live_places import LivePlace, Writer
+from tests.support.mortals import Mortal
 from tests.support.python_agents import Boss, Team, wait_until_idle
 from tests.support.scripted_channels import SCRIPTED
+from tests.support.waits import wait_until
 
-SETTINGS = {**SCRIPTED, "HIBOSS_DELIVERY_LIVE_SECONDS": "0.02", "HIBOSS_RUNS_FINISH_SECONDS": "0"}
+pytestmark = pytest.mark.slow
+
+ENVIRONMENT = {**SCRIPTED, "HIBOSS_DELIVERY_LIVE_SECONDS": "0.02", "HIBOSS_RUNS_FINISH_SECONDS": "0"}
 
 
 class Story:
     """A daemon that dies, a channel, and an agent that is asked there."""
 
-    def __init__(self, daemon: RunningDaemon, team: Team, directory: Path, name: str) -> None:
+    def __init__(self, daemon: Mortal, team: Team, directory: Path, name: str) -> None:
         self.daemon = daemon
         self.writer = Writer(team, name)
         self.place = LivePlace(directory)
@@ -42,9 +45,7 @@ class Story:
 
         `when`: that follows when this is true; if not given, when the post is there.
         """
-        armed = self.place.root / "armed"
-        self.daemon.stop()
-        self.daemon.start(**SETTINGS, HIBOSS_CRASH_AT=f"{point}@{armed}")
+        armed = self.daemon.dies_at(point)
         self.place.wait_for_state("running")
         armed.touch()
         self.place.put_in_inbox("1", text="hello")
@@ -61,7 +62,7 @@ class Story:
 
     def goes_on(self) -> None:
         """Start it, and return when all has ended and nothing is left."""
-        self.daemon.start(**SETTINGS)
+        self.daemon.start()
         self.writer.goes_on()
         wait_until_idle(self.daemon)
         wait_until(lambda: self.place.rows() == [] and self.outcomes() == {"done"})
@@ -80,26 +81,12 @@ class Story:
         return [line for line in lines if "live post" in line]
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    mortal = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
-    mortal.start(**SETTINGS)
-    yield mortal
-    mortal.stop()
-
-
 @pytest.fixture
-def story(daemon: RunningDaemon, team: Team, tmp_path: Path) -> Iterator[Story]:
-    if daemon.process is None:
-        daemon.start(**SETTINGS)
-    yield Story(
-        daemon,
-        team,
-        tmp_path,
-        f"mortal-{len(daemon.call('agent.list', token=daemon.token('boss'))['agents'])}",
-    )
+def story(outlived: Mortal, team: Team, tmp_path: Path) -> Story:
+    return Story(outlived, team, tmp_path, f"mortal-{next(_numbers)}")
 
 
+_numbers = itertools.count(1)
 ANSWER = "well…\nand done"
 
 
@@ -180,7 +167,7 @@ def test_what_was_deleted_is_not_missed(story: Story) -> None:
     with story.daemon.database() as database:
         database.execute(f"INSERT INTO deleted_live_post {columns} {old}")
         database.commit()
-    story.daemon.start(**SETTINGS)
+    story.daemon.start()
     wait_until(lambda: story.place.rows() == [])
     note = f"{story.writer.agent.name} was stopped before it could answer this."
     wait_until(lambda: {*story.place.seen()} == {note})

@@ -5,8 +5,6 @@ Controls of one run are in test_kill_controls.py; routes with much mail in test_
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,39 +12,20 @@ import pytest
 
 from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, CONTROLLED, IN_GROUP
 from hiboss.core.envelope import Priority, Status
-from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
-from tests.support.holding_agents import HoldingWorker
+from tests.support.mortals import Mortal
 from tests.support.parties import Party, agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, rows
+from tests.support.shell_agents import Boss, Worker, assert_idle, eventually, rows
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 STORED = (AFTER_COMMIT, CONTROLLED)
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    mortal = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
-    mortal.start()
-    yield mortal
-    mortal.stop()
-
-
 @pytest.fixture
-def ada(daemon: RunningDaemon) -> Iterator[Boss]:
-    yield Boss(daemon)
-    if daemon.process is None:
-        daemon.start()
-    end_all(daemon)
-    daemon.check()
-
-
-def mortal_from(daemon: RunningDaemon, point: str, directory: Path) -> Path:
-    """Start the daemon so that it dies at this point, from the moment that the file exists."""
-    file = directory / "armed"
-    daemon.stop()
-    daemon.start(HIBOSS_CRASH_AT=f"{point}@{file}")
-    return file
+def ada(outlived: Mortal) -> Boss:
+    return Boss(outlived)
 
 
 def outcome(ada: Boss, event: str, **params: Any) -> str:
@@ -59,10 +38,7 @@ def dies_of(ada: Boss, armed: Path, event: str, **params: Any) -> bool:
         "SELECT k.event, k.outcome, m.type FROM control k JOIN message m ON m.id = k.message ORDER BY k.id"
     )
     before = len(rows(ada.daemon, query))
-    armed.touch()
-    with suppress(DaemonUnreachable):
-        outcome(ada, event, **params)
-    ada.daemon.wait_for_death()
+    ada.daemon.dies_of(armed, lambda: outcome(ada, event, **params))
     ada.daemon.check()
     found = [tuple(row) for row in rows(ada.daemon, query)][before:]
     assert found in ([], [(event, "applied", 4)])
@@ -193,9 +169,9 @@ AFTER = {"pause": _after_pause, "resume": _after_resume, "cancel": _after_cancel
 @pytest.mark.parametrize("of", ["agent", "conversation"])
 @pytest.mark.parametrize("event", list(AFTER))
 def test_a_control_of_two_runs_is_applied_to_both_or_to_none(
-    daemon: RunningDaemon, ada: Boss, tmp_path: Path, event: str, of: str, point: str
+    daemon: Mortal, ada: Boss, tmp_path: Path, event: str, of: str, point: str
 ) -> None:
-    armed = mortal_from(daemon, point, tmp_path)
+    armed = daemon.dies_at(point)
     work = Work(ada, of, tmp_path)
     if event == "resume":
         assert work.orders("pause") == "applied"
@@ -226,7 +202,7 @@ def person(ada: Boss, name: str) -> Party:
 
 
 @pytest.fixture
-def mail(daemon: RunningDaemon, ada: Boss, tmp_path: Path) -> Mail:
+def mail(daemon: Mortal, ada: Boss, tmp_path: Path) -> Mail:
     nex, to = Worker(daemon, tmp_path), agent(daemon)
     zoe, ann = (person(ada, f"{name}-of-{nex.name}") for name in ("zoe", "ann"))
     first = zoe.tell(nex)
@@ -299,7 +275,6 @@ def order_of(what: str, mail: Mail) -> tuple[str, dict[str, str]]:
     return {
         "priority": ("priority", {"envelope": mail.waiting[1], "level": "high"}),
         "route of an envelope": ("route", {"envelope": mail.waiting[1], "to": mail.to.address}),
-        "route of an agent": ("route", {"agent": mail.nex.name, "to": mail.to.address}),
         "handoff to a person": ("handoff", {"conversation": mail.conversation, "to": mail.ann.address}),
         "handoff back": ("handoff", {"conversation": mail.conversation, "to": mail.nex.address}),
     }[what]
@@ -351,9 +326,6 @@ def _second(*delivery: Any) -> Found:
 CASES = {
     "priority": Case(_second("nex", None, "high", "pending"), "applied"),
     "route of an envelope": Case(_second("to", "nex", "low", "pending"), "refused", not_stored=BEFORE_WRITE),
-    "route of an agent": Case(
-        WITH_NEX._replace(delivery=[("to", "nex", "low", "pending")] * 4), "too-late", not_stored=BEFORE_WRITE
-    ),
     "handoff to a person": Case(WITH_ANN, "refused", holder="ann"),
     "handoff back": Case(WITH_NEX._replace(to_nex=2, to_ann=2), "refused", before=WITH_ANN),
 }
@@ -362,12 +334,12 @@ CASES = {
 @pytest.mark.parametrize("stored", [False, True], ids=["not stored", "stored"])
 @pytest.mark.parametrize("what", list(CASES))
 def test_a_control_of_mail_is_applied_as_a_whole_or_not_at_all(
-    daemon: RunningDaemon, ada: Boss, mail: Mail, tmp_path: Path, what: str, stored: bool
+    daemon: Mortal, ada: Boss, mail: Mail, tmp_path: Path, what: str, stored: bool
 ) -> None:
     case, (event, params) = CASES[what], order_of(what, mail)
     if what == "handoff back":
         assert outcome(ada, "handoff", conversation=mail.conversation, to=mail.ann.address) == "applied"
-    armed = mortal_from(daemon, AFTER_COMMIT if stored else case.not_stored, tmp_path)
+    armed = daemon.dies_at(AFTER_COMMIT if stored else case.not_stored)
     before = everything(daemon)
     assert found_of(daemon, mail) == case.before
     assert dies_of(ada, armed, event, **params) is stored
@@ -404,29 +376,3 @@ def worked_on(daemon: RunningDaemon, worker: Worker, number: str) -> list[Any]:
         WHERE x.envelope = ? AND a.name = ?
     """
     return rows(daemon, query, int(number[1:]), worker.name)
-
-
-@pytest.mark.parametrize("point", [IN_GROUP, AFTER_COMMIT])
-def test_mail_that_is_made_critical_is_the_next_turn_if_that_is_stored(
-    daemon: RunningDaemon, ada: Boss, tmp_path: Path, point: str
-) -> None:
-    armed = mortal_from(daemon, point, tmp_path)
-    nex = HoldingWorker(daemon, tmp_path)
-    old = ada.tell(nex, text="hold")
-    nex.works()
-    first, urgent = (agent(daemon).tell(nex) for _ in range(2))
-    stored = dies_of(ada, armed, "priority", envelope=urgent, level="critical")
-    assert stored == (point in STORED)
-    daemon.start()
-    assert ada.get(urgent)["priority"] == ("critical" if stored else "normal")
-    if not stored:
-        nex.works(2)
-        assert outcome(ada, "priority", envelope=urgent, level="critical") == "applied"
-    eventually(lambda: ada.get(urgent)["status"], "done")  # while the old one is still held
-    assert [ada.get(one)["status"] for one in (old, first)] == ["pending"] * 2
-    assert outcome(ada, "priority", envelope=urgent, level="critical") == "too-late"
-    nex.program.let_go()
-    nex.all_done(old, first)
-    assert [ada.get(one)["attempts"] for one in (old, first, urgent)] == [0] * 3
-    assert [len(nex.answers_to(one)) for one in (old, first, urgent)] == [1] * 3
-    assert_idle(daemon, nex.program)

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP, RUN_ANSWERED, RUN_SETTLED
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.mortals import Mortal
 from tests.support.parties import Party, agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, rows
+from tests.support.shell_agents import Boss, Worker, assert_idle, rows
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 POINTS = [RUN_ANSWERED, BEFORE_WRITE, IN_GROUP, AFTER_COMMIT, RUN_SETTLED]
 STORED = (AFTER_COMMIT, RUN_SETTLED)  # the end is on disk
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    mortal = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
-    mortal.start()
-    yield mortal
-    mortal.stop()
-
-
 class Story:
     """A run that dies with its daemon when it has its answer, and who wants to be told of its end."""
 
-    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
+    def __init__(self, daemon: Mortal, directory: Path) -> None:
         self.daemon = daemon
         self.ada, self.worker = Boss(daemon), Worker(daemon, directory)
-        self.armed = directory / "armed"
         self.watcher = agent(daemon)
 
     def watched(self, *states: str) -> None:
@@ -42,9 +34,8 @@ class Story:
 
     def dies_at(self, point: str, script: str) -> str:
         """Let the run begin, watch it, and let the daemon die at the first pass after its program has ended."""
-        self.daemon.kill()
-        self.daemon.start(HIBOSS_CRASH_AT=f"{point}:1@{self.armed}")
-        self.worker.program.does(f'while [ ! -e "$D/go" ]; do sleep 0.01; done; touch {self.armed}; {script}')
+        armed = self.daemon.dies_at(point)
+        self.worker.program.waits(f"touch {armed}; {script}")
         number = self.ada.tell(self.worker)
         self.worker.under_way()
         self.watched("finished", "failed", "idle")
@@ -66,12 +57,8 @@ class Story:
 
 
 @pytest.fixture
-def story(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Story]:
-    told = Story(daemon, tmp_path)
-    yield told
-    if daemon.process is None:
-        daemon.start()
-    end_all(daemon)
+def story(outlived: Mortal, tmp_path: Path) -> Story:
+    return Story(outlived, tmp_path)
 
 
 @pytest.mark.parametrize("point", POINTS)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.core.crashpoint import AFTER_COMMIT, RUN_ASKED, RUN_SETTLED
-from hiboss.testing.running_daemon import RunningDaemon
 from tests.agents.test_steering import HEAD
-from tests.support.daemons import set_up, wait_until
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, rows
+from tests.support.mortals import Mortal
+from tests.support.shell_agents import Boss, Worker, assert_idle, rows
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 PERMIT = """
 say("ask", text="May I push?", tool="Bash", detail="git push", subject="git push")
@@ -21,29 +22,17 @@ say("final", text=heard["option"] + " " + str(heard["by"]))
 """
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    mortal = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
-    mortal.start()
-    yield mortal
-    mortal.stop()
-    mortal.check()
-
-
 @pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
+def ada(daemon: Mortal) -> Boss:
     return Boss(daemon)
 
 
 @pytest.fixture
-def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
-    made = Worker(daemon, tmp_path)
+def worker(outlived: Mortal, tmp_path: Path) -> Worker:
+    made = Worker(outlived, tmp_path)
     made.change(settings={"input": "open"})
     made.program.becomes(HEAD + PERMIT)
-    yield made
-    if daemon.process is None:
-        daemon.start()
-    end_all(daemon)
+    return made
 
 
 def asks_of(worker: Worker) -> list[dict[str, Any]]:
@@ -60,8 +49,7 @@ def asked(ada: Boss, worker: Worker, turns: int = 1) -> str:
 def test_the_repeated_turn_asks_by_the_same_ask_and_gets_its_answer(ada: Boss, worker: Worker) -> None:
     ada.tell(worker)
     first = asked(ada, worker)
-    worker.daemon.kill()
-    worker.daemon.start()
+    worker.daemon.restart()
     assert asked(ada, worker, turns=2) == first
     ada.call("ask.answer", id=first, choice="allow")
     assert worker.settled(2)["text"] == "allow user:boss"
@@ -74,20 +62,17 @@ def test_an_answer_that_came_before_the_turn_was_repeated_is_given_at_once(ada: 
     ada.tell(worker)
     first = asked(ada, worker)
     ada.call("agent.pause", name=worker.name)  # so that its turn is not repeated at once
-    worker.daemon.kill()
-    worker.daemon.start()
+    worker.daemon.restart()
     ada.call("ask.answer", id=first, choice="allow")
     ada.call("agent.resume", name=worker.name)
     assert worker.settled(2)["text"] == "allow user:boss"
     assert len(asks_of(worker)) == 1
 
 
-@pytest.mark.parametrize("place", [RUN_ASKED, f"{AFTER_COMMIT}:1"])
+@pytest.mark.parametrize("place", [RUN_ASKED, AFTER_COMMIT])
 def test_killed_when_the_question_is_stored_it_is_asked_once(ada: Boss, worker: Worker, place: str) -> None:
-    armed = worker.program.directory / "armed"
+    armed = worker.daemon.dies_at(place)
     worker.program.becomes(HEAD + f"open({str(armed)!r}, 'w')\n" + PERMIT)
-    worker.daemon.kill()
-    worker.daemon.start(HIBOSS_CRASH_AT=f"{place}@{armed}" if ":" in place else place)
     ada.tell(worker)
     worker.daemon.wait_for_death()
     worker.daemon.start()
@@ -97,15 +82,10 @@ def test_killed_when_the_question_is_stored_it_is_asked_once(ada: Boss, worker: 
 
 
 def test_killed_after_the_answer_was_stored_the_repeated_turn_has_it(ada: Boss, worker: Worker) -> None:
-    armed = worker.program.directory / "armed"
-    worker.daemon.kill()
-    worker.daemon.start(HIBOSS_CRASH_AT=f"{AFTER_COMMIT}:1@{armed}")
+    armed = worker.daemon.dies_at(AFTER_COMMIT)
     ada.tell(worker)
     first = asked(ada, worker)
-    armed.touch()
-    with pytest.raises(Exception):  # noqa: B017 - however its connection ends
-        ada.call("ask.answer", id=first, choice="allow", scope="rule")
-    worker.daemon.wait_for_death()
+    worker.daemon.dies_of(armed, lambda: ada.call("ask.answer", id=first, choice="allow", scope="rule"))
     worker.daemon.start()
     assert worker.settled(2)["text"].startswith("allow")  # by its rule, which was stored with it
     assert [one["state"] for one in asks_of(worker)] == ["answered"]

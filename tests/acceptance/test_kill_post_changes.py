@@ -2,55 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.core.crashpoint import AFTER_COMMIT, CHANGE_MADE, CHANGE_NOTED, CHANGE_PLANNED, POSTED, REACTED
-from hiboss.core.errors import DaemonUnreachable
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
-from tests.support.live_places import LivePlace
+from tests.support.changing_places import ChangingPlace
+from tests.support.mortals import Mortal
 from tests.support.scripted_channels import SCRIPTED
+from tests.support.waits import wait_until
 
+pytestmark = pytest.mark.slow
+
+ENVIRONMENT = SCRIPTED
 CAPABILITIES = ("edit", "delete", "react", "threads")
 
 
 class Story:
     """A daemon that dies, and a channel in chunks of five characters."""
 
-    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
+    def __init__(self, daemon: Mortal, directory: Path) -> None:
         self.daemon = daemon
-        self.place = LivePlace(directory, *CAPABILITIES, chunk=5)
+        self.place = ChangingPlace(directory, *CAPABILITIES)
         self.place.bound(daemon)
-        self._armed = 0
 
     def dies_at(self, point: str, what: Callable[[], object], passes: int = 1) -> None:
         """Do something; the daemon dies when it passes this point so often."""
-        self._armed += 1
-        armed = self.place.root / f"armed-{self._armed}"
-        self.daemon.stop()
-        self.daemon.start(**SCRIPTED, HIBOSS_CRASH_AT=f"{point}:{passes}@{armed}")
+        armed = self.daemon.dies_at(f"{point}:{passes}")
         self.place.wait_for_state("running")
-        armed.touch()
-        with suppress(DaemonUnreachable):
-            what()
-        self.daemon.wait_for_death()
+        self.daemon.dies_of(armed, what)
 
     def stores(self, what: Callable[[], object]) -> None:
         """Do something while no adapter runs, so that it is only stored; then it dies."""
         self.place.settings(capabilities=CAPABILITIES, chunk=5, fail_starts=1_000)
-        self.daemon.start(**SCRIPTED)
+        self.daemon.start()
         what()
         self.daemon.kill()
         self.place.settings(capabilities=CAPABILITIES, chunk=5)
 
     def goes_on(self) -> None:
         """Start it, and return when there is nothing left to change."""
-        self.daemon.start(**SCRIPTED)
+        self.daemon.start()
         wait_until(lambda: not self.left())
         self.daemon.check()
 
@@ -61,21 +55,13 @@ class Story:
                 for table in ("post_change", "post_step", "reaction_change")
             )
 
-    def posted(self, text: str) -> str:
-        number = self.place.send(text)
-        self.place.wait_for_status(number, "done")
-        return number
-
     def call(self, method: str, **params: Any) -> Callable[[], object]:
         return lambda: self.place.owner.call(method, **params)
 
 
 @pytest.fixture
-def story(tmp_path: Path) -> Iterator[Story]:
-    mortal = RunningDaemon(set_up(tmp_path))
-    mortal.start(**SCRIPTED)
-    yield Story(mortal, tmp_path)
-    mortal.stop()
+def story(outlived: Mortal, tmp_path: Path) -> Story:
+    return Story(outlived, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +74,7 @@ def story(tmp_path: Path) -> Iterator[Story]:
     ],
 )
 def test_an_edit_is_finished_by_the_next_daemon(story: Story, point: str, passes: int) -> None:
-    number = story.posted("AAAAABBBBBCCCCCDDDDD")
+    number = story.place.posted("AAAAABBBBBCCCCCDDDDD")
     edit = story.call("message.edit", id=number, text="VVVVVWWWWWCCCCC")
     story.dies_at(point, edit, passes)
     story.goes_on()
@@ -98,7 +84,7 @@ def test_an_edit_is_finished_by_the_next_daemon(story: Story, point: str, passes
 
 @pytest.mark.parametrize("point", [CHANGE_PLANNED, CHANGE_MADE, CHANGE_NOTED])
 def test_what_is_added_is_doubled_only_if_its_confirmation_was_not_stored(story: Story, point: str) -> None:
-    number = story.posted("AAAAA")
+    number = story.place.posted("AAAAA")
     story.dies_at(point, story.call("message.edit", id=number, text="AAAAABBBBBCCCCC"))
     story.goes_on()
     double = ["BBBBB"] if point == CHANGE_MADE else []
@@ -111,7 +97,7 @@ def test_what_is_added_is_doubled_only_if_its_confirmation_was_not_stored(story:
     ("point", "passes"), [(CHANGE_PLANNED, 1), (CHANGE_MADE, 1), (CHANGE_MADE, 2), (CHANGE_NOTED, 1)]
 )
 def test_a_deletion_is_finished_by_the_next_daemon(story: Story, point: str, passes: int) -> None:
-    number = story.posted("AAAAABBBBBCCCCC")
+    number = story.place.posted("AAAAABBBBBCCCCC")
     story.dies_at(point, story.call("message.delete", id=number), passes)
     story.goes_on()
     assert story.place.seen() == []
@@ -119,7 +105,7 @@ def test_a_deletion_is_finished_by_the_next_daemon(story: Story, point: str, pas
 
 @pytest.mark.parametrize("point", [CHANGE_PLANNED, CHANGE_MADE, CHANGE_NOTED])
 def test_another_edit_after_the_crash_counts_and_nothing_old_stays(story: Story, point: str) -> None:
-    number = story.posted("AAAAABBBBB")
+    number = story.place.posted("AAAAABBBBB")
     story.dies_at(point, story.call("message.edit", id=number, text="CCCCCDDDDDEEEEE"))
     story.stores(story.call("message.edit", id=number, text="AAAAABBBBB"))
     story.goes_on()
@@ -127,10 +113,10 @@ def test_another_edit_after_the_crash_counts_and_nothing_old_stays(story: Story,
 
 
 def test_what_is_edited_and_deleted_between_two_crashes_is_taken_back(story: Story) -> None:
-    number = story.posted("AAAAABBBBB")
+    number = story.place.posted("AAAAABBBBB")
     story.dies_at(CHANGE_MADE, story.call("message.edit", id=number, text="CCCCCDDDDDEEEEE"))
     story.stores(story.call("message.delete", id=number))
-    story.daemon.start(**SCRIPTED, HIBOSS_CRASH_AT=f"{CHANGE_MADE}:1")
+    story.daemon.start(HIBOSS_CRASH_AT=CHANGE_MADE)
     story.daemon.wait_for_death()
     story.goes_on()
     assert story.place.seen() == []

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, CONTROLLED, IN_GROUP
-from hiboss.core.errors import DaemonUnreachable
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up
+from tests.support.mortals import Mortal
 from tests.support.parties import Party, agents
 from tests.support.python_agents import Boss
 
+pytestmark = pytest.mark.slow
+
 WAITING = 50  # envelopes
 DEATHS = (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT, CONTROLLED)
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    daemon = RunningDaemon(set_up(tmp_path_factory.mktemp("k")))
-    daemon.start()
-    yield daemon
-    daemon.stop()
 
 
 class State(NamedTuple):
@@ -42,7 +32,7 @@ class State(NamedTuple):
         return (self.of_destination == WAITING, self.of_agent == 0) == (applied, applied)
 
 
-def state(daemon: RunningDaemon, agent: Party, to: Party) -> State:
+def state(daemon: Mortal, agent: Party, to: Party) -> State:
     daemon.check()
     with daemon.database() as database:
         row = database.execute(
@@ -61,28 +51,21 @@ def state(daemon: RunningDaemon, agent: Party, to: Party) -> State:
 
 @pytest.mark.parametrize("what", ["all mail of an agent", "a conversation", "a handoff"])
 @pytest.mark.parametrize("crash_at", DEATHS)
-def test_a_route_is_applied_as_a_whole_or_not_at_all(
-    daemon: RunningDaemon, what: str, crash_at: str, tmp_path: Any
-) -> None:
+def test_a_route_is_applied_as_a_whole_or_not_at_all(daemon: Mortal, what: str, crash_at: str) -> None:
     ada = Boss(daemon)
     nex, to = agents(daemon, 2)
     for number in range(WAITING):
         sent = ada.say(nex, text=f"work {number}")
     target = {"agent": nex.name} if what.startswith("all") else {"conversation": sent["conversation"]}
     event = "stream.handoff" if what == "a handoff" else "stream.route"
-    daemon.stop()
-    armed = tmp_path / "armed"
-    daemon.start(HIBOSS_CRASH_AT=f"{crash_at}@{armed}")
-    armed.touch()
-    with suppress(DaemonUnreachable):
-        ada.call("control.send", event=event, to=to.address, **target)
-    daemon.wait_for_death()
+    order = {"event": event, "to": to.address, **target}
+    daemon.dies_of(daemon.dies_at(crash_at), lambda: ada.call("control.send", **order))
     daemon.start()
     found = state(daemon, nex, to)
     assert found.is_whole, found
     assert found.records == (crash_at in (AFTER_COMMIT, CONTROLLED))
     assert found.routes == (found.records and what != "all mail of an agent")
     assert found.copies == (WAITING if found.records and what == "a handoff" else 0)
-    again = ada.call("control.send", event=event, to=to.address, **target)
+    again = ada.call("control.send", **order)
     assert again["outcome"] == ("applied" if not found.records else "refused" if found.routes else "too-late")
     assert state(daemon, nex, to).of_destination == WAITING

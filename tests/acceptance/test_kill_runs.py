@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hiboss.core.crashpoint import AFTER_COMMIT, IN_GROUP, RUN_ANSWERED, RUN_BEGUN, RUN_SETTLED, RUN_STARTED
 from hiboss.core.errors import DaemonUnreachable
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.failures import seeded
+from tests.support.mortals import Mortal
 from tests.support.shell_agents import (
     Boss,
     Worker,
     assert_idle,
-    end_all,
     eventually,
     held,
     left_behind,
     rows,
     running,
 )
+from tests.support.waits import wait_until
 
-LIMITS = {"HIBOSS_RUNS_FINISH_SECONDS": "0"}
+pytestmark = pytest.mark.slow
+
+ENVIRONMENT = {"HIBOSS_RUNS_FINISH_SECONDS": "0"}
 
 
 class Story:
     """A daemon that dies, an agent with a program, and who asks it."""
 
-    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
+    def __init__(self, daemon: Mortal, directory: Path) -> None:
         self.daemon = daemon
         self.ada, self.worker = Boss(daemon), Worker(daemon, directory)
         self.program = self.worker.program
@@ -48,7 +48,7 @@ class Story:
         """Start it; one that is to crash may be dead before it could say that it is ready."""
         crash = {"HIBOSS_CRASH_AT": crash_at} if crash_at else {}
         try:
-            self.daemon.start(**crash, **LIMITS)
+            self.daemon.start(**crash)
         except DaemonUnreachable:
             if crash_at is None:
                 raise
@@ -63,21 +63,9 @@ class Story:
         assert self.ada.get(number)["status"] == "done"
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    mortal = RunningDaemon(set_up(tmp_path_factory.mktemp("d")))
-    mortal.start()
-    yield mortal
-    mortal.stop()
-
-
 @pytest.fixture
-def story(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Story]:
-    told = Story(daemon, tmp_path)
-    yield told
-    if daemon.process is None:
-        told.goes_on()
-    end_all(daemon)
+def story(outlived: Mortal, tmp_path: Path) -> Story:
+    return Story(outlived, tmp_path)
 
 
 def test_a_run_that_had_begun_and_no_more_is_taken_again(story: Story) -> None:
@@ -123,21 +111,6 @@ def test_an_answer_that_was_written_down_is_not_thought_again(story: Story) -> N
     assert story.statuses() == ["completed"]
     assert len(story.program.pids) == 1
     assert story.ada.get(number)["redelivered"] is False
-
-
-def test_dying_twice_with_the_same_one_in_hand_loses_nothing(story: Story) -> None:
-    number = story.dies_at(RUN_ANSWERED)
-    story.goes_on(RUN_BEGUN)
-    story.daemon.wait_for_death()
-    story.goes_on()
-    story.is_answered_once(number)
-    assert story.statuses() == ["interrupted"] * 2 + ["completed"]
-    assert handovers(story, number) == 3
-
-
-def handovers(story: Story, number: str) -> int:
-    found = rows(story.daemon, "SELECT handovers FROM envelope WHERE id = ?", int(number[1:]))
-    return int(found[0]["handovers"])
 
 
 def test_a_turn_in_hand_at_three_crashes_in_a_row_is_parked_and_retry_takes_it_up(story: Story) -> None:
@@ -202,7 +175,7 @@ def dies(story: Story) -> bool:
 
 
 def test_five_deaths_at_random_moments_and_each_is_answered_once(story: Story, tmp_path: Path) -> None:
-    chance = random.Random(time.time_ns())
+    chance = seeded(17)
     workers = [story.worker, *(Worker(story.daemon, tmp_path) for _ in range(3))]
     scripts = ["echo done", "sleep 0.1; echo done", "sleep 0.3; echo done", "cat $D/given >&2; echo done"]
     for worker, script in zip(workers, scripts, strict=True):

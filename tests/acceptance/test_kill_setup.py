@@ -13,6 +13,8 @@ from hiboss.core.errors import DaemonUnreachable
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import RunningDaemon
 
+pytestmark = pytest.mark.slow
+
 ANSWERS = {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"}
 
 

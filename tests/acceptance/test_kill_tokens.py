@@ -14,6 +14,9 @@ from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import set_up
+from tests.support.mortals import Mortal
+
+pytestmark = pytest.mark.slow
 
 POINTS = (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT)
 
@@ -39,15 +42,14 @@ def agents(daemon: RunningDaemon) -> list[str]:
 class Killed:
     """One operation asked of a daemon that dies at one place while it does it."""
 
-    def __init__(self, daemon: RunningDaemon, method: str, point: str, **params: Any) -> None:
+    def __init__(self, daemon: Mortal, method: str, point: str, **params: Any) -> None:
         self.daemon = daemon
         self.what = f"{method} at {point}"
         self.done = point == AFTER_COMMIT
         self.name = params.get("name", "boss")
         self.before = profile(daemon, self.name)
-        with pytest.raises(DaemonUnreachable):
-            daemon.call(method, token=daemon.token("boss"), **params)
-        assert daemon.wait_for_death() == -9, self.what
+        armed = daemon.dies_at(point)  # only then: a daemon writes at its start
+        daemon.dies_of(armed, lambda: daemon.call(method, token=daemon.token("boss"), **params))
         assert profile(daemon, self.name) == self.before, self.what  # nothing is put in its place too early
 
     def settled(self) -> str | None:
@@ -91,26 +93,13 @@ CASES: list[Case] = [
 ]
 
 
-def test_whenever_the_daemon_dies_the_old_token_or_the_new_one_works(tmp_path: Path) -> None:
-    daemon = RunningDaemon(set_up(tmp_path))
-    armed = tmp_path / "armed"
-    last: tuple[Killed, Callable[[Killed], None]] | None = None
-    try:
-        for method, point, params, check in CASES:
-            armed.unlink(missing_ok=True)
-            daemon.start(HIBOSS_CRASH_AT=f"{point}@{armed}")
-            if last is not None:
-                killed, look = last
-                look(killed)
-            armed.touch()  # only now: a daemon writes at its start
-            last = (Killed(daemon, method, point, **params), check)
+def test_whenever_the_daemon_dies_the_old_token_or_the_new_one_works(daemon: Mortal) -> None:
+    for method, point, params, check in CASES:
+        killed = Killed(daemon, method, point, **params)
         daemon.start()
-        assert last is not None
-        last[1](last[0])
-        answer = daemon.call("agent.token.rotate", token=daemon.token("boss"), name="nex", profile=True)
-        assert who(daemon, daemon.token("nex")) == "agent:nex" and daemon.token("nex") == answer["token"]
-    finally:
-        daemon.stop()
+        check(killed)
+    answer = daemon.call("agent.token.rotate", token=daemon.token("boss"), name="nex", profile=True)
+    assert who(daemon, daemon.token("nex")) == "agent:nex" and daemon.token("nex") == answer["token"]
 
 
 def test_without_a_daemon_too_the_old_boss_token_or_the_new_one_works(

@@ -26,9 +26,12 @@ from hiboss.core.crashpoint import (
 )
 from hiboss.core.errors import HibossError
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.daemons import set_up
 from tests.support.fact_receivers import FactReceiver, fact_receiver
 from tests.support.parties import Party, agent, boss
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 NEW, KNOWN = {"accepted": True, "duplicate": False}, {"accepted": True, "duplicate": True}
 

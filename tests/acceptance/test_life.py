@@ -19,7 +19,8 @@ import pytest
 from hiboss import __version__
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.cli import Office, Shell, gone, open_office, wait_until
+from tests.support.cli import Office, Shell, gone, open_office
+from tests.support.waits import wait_until
 
 # A real daemon, but of another version.
 _OLDER = """
@@ -95,6 +96,7 @@ def test_a_spoilt_pid_file_hinders_nothing(shell: Shell) -> None:
     assert shell.pid_file_words() == [str(shell.pid), __version__]
 
 
+@pytest.mark.slow
 def test_a_home_whose_path_is_too_long_for_a_socket_still_works(tmp_path: Path) -> None:
     shell = Shell(tmp_path / ("long" * 30))
     # Not below tmp_path, which may itself be too long for a socket.
@@ -114,6 +116,7 @@ def test_a_home_whose_path_is_too_long_for_a_socket_still_works(tmp_path: Path) 
 # --- a daemon of another version -----------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_daemon_of_another_version_is_noticed_with_what_to_do(shell: Shell) -> None:
     shell.set_up()
     with older_daemon(shell) as pid:
@@ -129,6 +132,7 @@ def test_a_daemon_of_another_version_is_noticed_with_what_to_do(shell: Shell) ->
     assert shell("agent", "self", "--as", "nex").stderr == ""
 
 
+@pytest.mark.slow
 def test_a_dead_daemon_of_another_version_is_not_said_to_run(shell: Shell) -> None:
     shell.set_up()
     with older_daemon(shell):
@@ -166,6 +170,7 @@ def send_until_closed(daemon: RunningDaemon, token: str, answered: list[str], st
             answered += answer["result"]["ids"]
 
 
+@pytest.mark.slow
 def test_senders_get_an_answer_or_a_closed_connection_when_the_daemon_stops(tmp_path: Path) -> None:
     with open_office(tmp_path) as office:
         answered: list[str] = []

@@ -16,6 +16,8 @@ from tests.support.mailbox_group_story import GroupStory
 from tests.support.mailbox_story import MailboxStory
 from tests.support.mailbox_walks import failure, told, walk
 
+pytestmark = pytest.mark.slow
+
 TIMES = int(os.environ.get("HIBOSS_STORIES", "1"))
 SETTINGS = settings(
     derandomize=True,

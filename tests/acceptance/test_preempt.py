@@ -10,10 +10,11 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Office
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_with
 from tests.support.holding_agents import HoldingWorker
 from tests.support.parties import agent
 from tests.support.shell_agents import Boss, assert_idle, end_all, left_behind, rows
+from tests.support.waits import wait_until
 
 
 @pytest.fixture(scope="module")

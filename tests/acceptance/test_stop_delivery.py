@@ -5,32 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
-
-import pytest
 
 from tests.acceptance.soak_clients import Asked, ask_again
 from tests.acceptance.soak_post import Post
 from tests.support.cli import Shell
-from tests.support.daemons import wait_until
+from tests.support.waits import wait_until
 
 PIGEON = "channel:scripted:pigeon"
-
-
-@pytest.fixture(scope="module")
-def _post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Post]:
-    post = Post(tmp_path_factory.mktemp("p"))
-    yield post
-    post.daemon.stop()
-
-
-@pytest.fixture
-def post(_post: Post) -> Iterator[Post]:
-    yield _post
-    if _post.daemon.process is None:
-        _post.start()
-    _post.script()
-    _post.quiet()
 
 
 def row(post: Post, number: str) -> tuple[int, int | None, int]:
@@ -120,17 +101,3 @@ def test_a_stop_while_an_adapter_crashes_ends_well_and_its_mail_waits(post: Post
     post.start()
     post.quiet()
     assert post.posted()[before:] == [(number, 0)]
-
-
-def test_a_stop_while_a_post_crashes_ends_well_and_it_is_tried_again(post: Post) -> None:
-    post.script({"do": "crash"})
-    number = post.send(PIGEON, "unlucky")
-    wait_until(lambda: post.envelope(number)["attempts"] == 1)
-    before = len(post.posted())
-    assert post.daemon.stop() == 0
-    assert row(post, number) == (0, None, 1)
-    post.start()
-    post.boss("lane.retry", address=PIGEON)
-    post.quiet()
-    assert post.posted()[before:] == [(number, 0)]
-    assert post.envelope(number)["last_error"]["kind"] == "adapter_failed"

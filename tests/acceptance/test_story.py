@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Office, open_office, wait_until
+from tests.support.cli import Office, open_office
+from tests.support.waits import wait_until
 
 NEX = """
 import subprocess, sys

@@ -34,9 +34,16 @@ received: list[Any] = []
 session = ""
 
 
-def note(name: str, text: str, how: str = "w") -> None:
-    with open(name, how, encoding="utf-8", errors="surrogatepass") as file:
+def note(name: str, text: str) -> None:
+    """Write a file in one step: a test may read it at any moment."""
+    with open(f"{name}.new", "w", encoding="utf-8", errors="surrogatepass") as file:
         file.write(text)
+    os.rename(f"{name}.new", name)
+
+
+def add(name: str, line: str) -> None:
+    with open(name, "a", encoding="utf-8", errors="surrogatepass") as file:
+        file.write(line)
 
 
 def write(line: Any) -> None:
@@ -49,7 +56,7 @@ def read() -> Any:
     line = sys.stdin.buffer.readline()
     if not line:
         sys.exit(0)
-    note("received", line.decode(), "a")
+    add("received", line.decode())
     return json.loads(line)
 
 
@@ -144,8 +151,8 @@ def chosen(answer: Any) -> str:
 
 def prompt(line: Any, steps: list[dict[str, Any]]) -> None:
     note("given", line["params"]["prompt"][-1]["text"])
-    note("prompts", json.dumps([one["text"] for one in line["params"]["prompt"]]) + "\n", "a")
-    note("turns", "once\n", "a")
+    add("prompts", json.dumps([one["text"] for one in line["params"]["prompt"]]) + "\n")
+    add("turns", "once\n")
     answer: dict[str, Any] = {"result": {"stopReason": "end_turn"}}
     for one in steps:
         if "result" in one or "error" in one:

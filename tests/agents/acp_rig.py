@@ -7,21 +7,17 @@ import base64
 import json
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from hiboss.agents import process_control
-from hiboss.agents.providers.acp import resumption
 from hiboss.agents.providers.acp.provider import Acp
 from hiboss.agents.providers.acp.settings import AcpSettings
+from hiboss.core.contracts.failures import LaneError, TurnError
 from hiboss.core.contracts.provider import Answer, Provider
 from hiboss.testing.provider_contract import Turn
 from hiboss.testing.recorded_run import RecordedRun
 from tests.agents.provider_rigs import CommandRig
+from tests.support.raising import raised
 
 AGENT = Path(__file__).with_name("acp_agent.py")
 
@@ -133,8 +129,7 @@ class AcpRig(CommandRig):
 
     def told(self) -> list[Any]:
         """Return what the agent's own requests were answered with."""
-        found: list[Any] = json.loads((self.directory / "answers").read_text())
-        return found
+        return json.loads((self.directory / "answers").read_text())
 
 
 def tool(title: str, status: str = "in_progress", number: str = "t1", **more: Any) -> dict[str, Any]:
@@ -158,15 +153,24 @@ def take(rig: AcpRig, choices: tuple[str, ...] = (), **facts: Any) -> tuple[Answ
     return asyncio.run(story())
 
 
+def take_planned(
+    rig: AcpRig, *steps: dict[str, Any], choices: tuple[str, ...] = (), **methods: Any
+) -> tuple[Answer, RecordedRun]:
+    """Take a turn in which the agent follows these steps; `session_new=…`: how it answers another method."""
+    rig.plan(*steps, **methods)
+    return take(rig, choices)
+
+
+def fails(rig: AcpRig, **facts: Any) -> Any:
+    """Take a turn that fails; return its error."""
+    return raised((LaneError, TurnError), take, rig, **facts)
+
+
+def fails_planned(rig: AcpRig, *steps: dict[str, Any], **methods: Any) -> Any:
+    """Take a turn that fails in which the agent follows these steps; return its error."""
+    rig.plan(*steps, **methods)
+    return fails(rig)
+
+
 def told(run: RecordedRun, kind: str) -> list[str]:
     return [one.text for one in run.heard if one.kind == kind]
-
-
-@contextmanager
-def quick_rig(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AcpRig]:
-    """A rig whose programs need no time to end, and of which nothing may be left."""
-    monkeypatch.setattr(process_control, "STEP_SECONDS", 0.2)
-    monkeypatch.setattr(resumption, "_failures", {})
-    made = AcpRig(directory)
-    yield made
-    assert not made.left_behind()

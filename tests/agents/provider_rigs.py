@@ -337,5 +337,4 @@ class WebhookRig(ProviderRig):
         self.server.answer = response(200, body, kind="application/json")
 
     def given_session(self) -> str | None:
-        found: str | None = json.loads(self.server.requests[-1].body)["session"]
-        return found
+        return json.loads(self.server.requests[-1].body)["session"]

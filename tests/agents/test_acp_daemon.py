@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hiboss.testing.running_daemon import RunningDaemon
 from tests.agents.acp_rig import AcpRig, chunk, ended, permission
-from tests.support.daemons import daemon_with, wait_until
-from tests.support.shell_agents import Boss, Worker, end_all
+from tests.support.daemons import daemon_fixture
+from tests.support.shell_agents import Boss, Worker
+from tests.support.waits import wait_until
 
 RUN = {"name": "Bash", "title": "touch x", "rawInput": {"command": "touch x"}}
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d")) as running:
-        yield running
-        running.check()
+daemon = daemon_fixture()
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> AcpRig:
-    return AcpRig(tmp_path)
-
-
-@pytest.fixture
-def worker(daemon: RunningDaemon, rig: AcpRig) -> Iterator[Worker]:
+def worker(worker: Worker, rig: AcpRig) -> Worker:
     rig.plan(chunk("hello"))
-    made = Worker(daemon, rig.directory / "unused")
-    made.change(provider="acp", workspace=str(rig.directory), settings=rig.good())
-    yield made
-    end_all(daemon)
-
-
-@pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
-    return Boss(daemon)
+    worker.change(provider="acp", workspace=str(rig.directory), settings=rig.good())
+    return worker
 
 
 def used(amount: float) -> dict[str, Any]:

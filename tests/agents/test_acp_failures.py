@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.core.contracts.failures import LaneError, SessionLost, TurnError
-from tests.agents.acp_rig import AcpRig, chunk, ended, quick_rig, take
+from tests.agents.acp_rig import AcpRig, chunk, ended, fails, fails_planned, take_planned
 
 INTERNAL = -32603
 
 
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AcpRig]:
-    with quick_rig(tmp_path, monkeypatch) as made:
-        yield made
-
-
 def claude(text: str, kind: str) -> dict[str, Any]:
     return {"code": INTERNAL, "message": f"Internal error: {text}", "data": {"errorKind": kind}}
-
-
-def fails(rig: AcpRig, **facts: Any) -> LaneError | TurnError:
-    with pytest.raises((LaneError, TurnError)) as caught:
-        take(rig, **facts)
-    return caught.value
 
 
 LANE = [
@@ -61,8 +47,7 @@ TURN = [
 
 @pytest.mark.parametrize(("error", "kind"), LANE, ids=[f"{kind}-{n}" for n, (_, kind) in enumerate(LANE)])
 def test_an_error_that_stops_every_turn_stops_the_lane(rig: AcpRig, error: Any, kind: str) -> None:
-    rig.plan({"error": error})
-    found = fails(rig)
+    found = fails_planned(rig, {"error": error})
     assert isinstance(found, LaneError) and found.kind == kind, found.text
     assert "Internal error" not in found.text
 
@@ -82,32 +67,40 @@ def test_an_error_that_stops_every_turn_stops_the_lane(rig: AcpRig, error: Any, 
 def test_a_claude_behind_the_agent_that_does_not_start_stops_the_lane(
     rig: AcpRig, stderr: str, kind: str, helps: str
 ) -> None:
-    rig.plan({"error": {"code": INTERNAL, "message": EXITED + stderr}})
-    found = fails(rig)
+    found = fails_planned(rig, {"error": {"code": INTERNAL, "message": EXITED + stderr}})
     assert isinstance(found, LaneError) and (found.kind, helps in found.text) == (kind, True), found.text
-    rig.plan(session_new={"error": {"code": INTERNAL, "message": EXITED + stderr}})
-    assert fails(rig).kind == kind
+    assert (
+        fails_planned(rig, session_new={"error": {"code": INTERNAL, "message": EXITED + stderr}}).kind == kind
+    )
 
 
 def test_a_claude_behind_the_agent_that_dies_while_it_works_fails_the_turn_alone(rig: AcpRig) -> None:
     error = {"error": {"code": INTERNAL, "message": EXITED}}
-    rig.plan(chunk("so far"), error)
-    assert (found := fails(rig)).kind == "no_result" and isinstance(found, TurnError)
-    rig.plan({"error": {"code": INTERNAL, "message": f"{EXITED} stderr: No conversation found"}})
-    assert isinstance(fails(rig), TurnError)
+    assert (found := fails_planned(rig, chunk("so far"), error)).kind == "no_result" and isinstance(
+        found, TurnError
+    )
+    assert isinstance(
+        fails_planned(
+            rig, {"error": {"code": INTERNAL, "message": f"{EXITED} stderr: No conversation found"}}
+        ),
+        TurnError,
+    )
 
 
 @pytest.mark.parametrize(("error", "kind"), TURN, ids=[f"{kind}-{n}" for n, (_, kind) in enumerate(TURN)])
 def test_an_error_of_this_turn_fails_it_alone(rig: AcpRig, error: Any, kind: str) -> None:
-    rig.plan({"error": error})
-    found = fails(rig)
+    found = fails_planned(rig, {"error": error})
     assert isinstance(found, TurnError) and found.kind == kind, found.text
 
 
 def test_the_message_inside_an_error_of_gemini_is_shown(rig: AcpRig) -> None:
     inner = json.dumps({"error": {"code": 400, "message": "the request is odd"}})
-    rig.plan({"error": {"code": 400, "message": json.dumps({"error": {"message": inner}})}})
-    assert fails(rig).text == "scripted 1.2: the request is odd"
+    assert (
+        fails_planned(
+            rig, {"error": {"code": 400, "message": json.dumps({"error": {"message": inner}})}}
+        ).text
+        == "scripted 1.2: the request is odd"
+    )
 
 
 # --- logins --------------------------------------------------------------------------
@@ -118,8 +111,7 @@ NO_LOGIN = {"error": {"code": -32000, "message": "Authentication required"}}
 def test_who_is_not_logged_in_reads_what_the_agent_offers(rig: AcpRig) -> None:
     methods = [{"id": "oauth", "name": "Log in with a browser"}, {"id": "own-api-key", "name": "Key"}]
     hello = {"result": {"protocolVersion": 1, "authMethods": methods}}
-    rig.plan(initialize=hello, session_new=NO_LOGIN)
-    found = fails(rig)
+    found = fails_planned(rig, initialize=hello, session_new=NO_LOGIN)
     assert found.kind == "not_logged_in" and "it offers: Log in with a browser, Key" in found.text
     assert not rig.received("authenticate"), "there is no key, and nobody at a browser"
 
@@ -139,8 +131,12 @@ def test_the_agent_logs_in_with_a_key_of_the_environment_if_it_asks_for_a_login(
 )
 def test_the_login_of_a_known_agent_is_named(rig: AcpRig, name: str, login: str) -> None:
     info = {"name": name, "version": "2"}
-    rig.plan(initialize={"result": {"protocolVersion": 1, "agentInfo": info}}, session_new=NO_LOGIN)
-    assert f"log in: {login}" in fails(rig).text
+    assert (
+        f"log in: {login}"
+        in fails_planned(
+            rig, initialize={"result": {"protocolVersion": 1, "agentInfo": info}}, session_new=NO_LOGIN
+        ).text
+    )
 
 
 # --- errors that come as text ----------------------------------------------------------
@@ -167,16 +163,16 @@ AS_TEXT = [
 def test_an_error_that_codex_gives_as_an_answer_is_one(
     rig: AcpRig, text: str, error: type[Exception], kind: str
 ) -> None:
-    rig.plan(chunk("so far", "m1"), status("systemError"), chunk(f"{text}\n\n"), ended(usage=None))
-    found = fails(rig)
+    found = fails_planned(
+        rig, chunk("so far", "m1"), status("systemError"), chunk(f"{text}\n\n"), ended(usage=None)
+    )
     assert isinstance(found, error) and found.kind == kind, found.text
     assert "{" not in found.text
 
 
 def test_an_error_as_an_answer_is_known_by_its_beginning_if_nothing_was_used(rig: AcpRig) -> None:
     text = "API Error: 529 Overloaded"
-    rig.plan(chunk(text), ended(usage=None))
-    assert fails(rig).kind == "overloaded"
+    assert fails_planned(rig, chunk(text), ended(usage=None)).kind == "overloaded"
 
 
 @pytest.mark.parametrize(
@@ -196,8 +192,7 @@ def test_an_error_as_an_answer_is_known_by_its_beginning_if_nothing_was_used(rig
     ids=["used", "usage unknown", "other words", "long", "no failure", "by the model"],
 )
 def test_an_answer_about_errors_is_an_answer(rig: AcpRig, steps: list[dict[str, Any]]) -> None:
-    rig.plan(*steps)
-    assert take(rig)[0].text
+    assert take_planned(rig, *steps)[0].text
 
 
 def test_a_session_that_is_full_is_lost_and_a_turn_that_is_too_long_fails(rig: AcpRig) -> None:
@@ -215,8 +210,6 @@ def test_codex_does_not_wait_for_the_network_for_ever(rig: AcpRig) -> None:
         "willRetry": True,
     }
     waiting = {"update": {"sessionUpdate": "session_info_update", "_meta": {"codex": {"error": error}}}}
-    rig.plan(waiting, waiting, chunk("back again"))
-    assert take(rig)[0].text == "back again"
-    rig.plan(waiting, waiting, waiting, {"hang": True})
-    found = fails(rig)
+    assert take_planned(rig, waiting, waiting, chunk("back again"))[0].text == "back again"
+    found = fails_planned(rig, waiting, waiting, waiting, {"hang": True})
     assert isinstance(found, LaneError) and found.kind == "unreachable" and "Connection failed" in found.text

@@ -14,17 +14,12 @@ import pytest
 from hiboss.agents import process_control
 from hiboss.agents.providers.acp import resumption
 from hiboss.core.contracts.failures import LaneError, SessionLost
-from tests.agents.acp_rig import AcpRig, chunk, quick_rig, take
+from tests.agents.acp_rig import AcpRig, chunk, take
 from tests.agents.test_claude_sessions import WAITS, begun
+from tests.support.raising import raised
 
 SESSION = str(uuid.uuid4())
 WRITER = {"error": {"code": -32600, "message": f"thread {SESSION} already has an active writer"}}
-
-
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AcpRig]:
-    with quick_rig(tmp_path, monkeypatch) as made:
-        yield made
 
 
 @pytest.fixture
@@ -63,9 +58,8 @@ def test_a_session_that_claude_has_open_goes_on_in_a_copy(rig: AcpRig, holder: i
 def test_without_copies_a_session_that_claude_has_open_is_lost(rig: AcpRig, holder: int) -> None:
     rig.plan(chunk("beside"), initialize=hello("claude-agent-acp"))
     for _ in range(resumption.MOST_FAILURES + 1):
-        with pytest.raises(SessionLost, match="is open in claude") as caught:
-            take(rig, **facts(rig))
-    assert "until hiboss restarts" not in caught.value.text
+        caught = raised(SessionLost, take, rig, says="is open in claude", **facts(rig))
+    assert "until hiboss restarts" not in caught.text
     assert not rig.received("session/resume") and not rig.received("session/prompt")
 
 
@@ -88,8 +82,7 @@ def test_a_session_that_the_agent_says_is_open_is_not_one_that_it_cannot_resume(
             answer, run = take(rig, session=SESSION)
             assert run.sessions == ["the-copy"] and "is open in another program" in (answer.note or "")
             continue
-        with pytest.raises(SessionLost, match=r"is open in another program$"):
-            take(rig, session=SESSION)
+        raised(SessionLost, take, rig, says=r"is open in another program$", session=SESSION)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +98,5 @@ def test_a_copy_that_fails_loses_the_session_unless_every_turn_would_fail(
     rig: AcpRig, holder: int, reply: dict[str, Any], error: type[Exception]
 ) -> None:
     rig.plan(chunk("no"), initialize=hello("claude-agent-acp", fork={}), session_fork=reply)
-    with pytest.raises(error):
-        take(rig, **facts(rig))
+    raised(error, take, rig, **facts(rig))
     assert not rig.received("session/prompt")

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.agents.providers.acp.connection import BAD_REQUEST
 from hiboss.core.contracts.provider import Choice, Question
-from hiboss.testing.provider_contract import SECONDS, Turn, until
+from hiboss.testing.provider_contract import Turn, until
 from hiboss.testing.recorded_run import RecordedRun
-from tests.agents.acp_rig import AcpRig, chunk, form, permission, quick_rig, take, tool, tool_update
+from tests.agents.acp_rig import AcpRig, chunk, form, permission, take, take_planned, tool, tool_update
+from tests.agents.test_acp_questions import CANCELLED, RUN, given
 
-RUN = {"name": "Bash", "kind": "execute", "title": "rm -r x", "rawInput": {"command": "rm -r x"}}
-CANCELLED = {"outcome": {"outcome": "cancelled"}}
 ADDED = {
     "type": "diff",
     "path": "/w/evil.sh",
@@ -34,12 +30,6 @@ DELETED = {
 }
 
 
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AcpRig]:
-    with quick_rig(tmp_path, monkeypatch) as made:
-        yield made
-
-
 class Nobody(RecordedRun):
     """A run in which nobody answers: each question gets its default."""
 
@@ -49,16 +39,9 @@ class Nobody(RecordedRun):
         return Choice(question.default or question.options[-1], "nobody answered in time")
 
 
-def unanswered(rig: AcpRig) -> Nobody:
+def unanswered(rig: AcpRig) -> RecordedRun:
     """Take a turn in which nobody answers."""
-
-    async def story() -> Nobody:
-        run = Nobody()
-        async with asyncio.timeout(SECONDS):
-            await run.give(rig.make(), rig.task())
-        return run
-
-    return asyncio.run(story())
+    return given(rig, Nobody())
 
 
 def offering(*options: Any) -> dict[str, Any]:
@@ -76,12 +59,13 @@ def test_a_permission_shows_what_was_told_of_its_tool_before(rig: AcpRig) -> Non
     asked = permission(
         {"title": "Edit files", "kind": "edit", "locations": places}, "allow_once", "reject_once"
     )
-    rig.plan(
+    [question] = take_planned(
+        rig,
         tool("Editing files", kind="edit", content=[ADDED]),
         tool_update(content=[ADDED, DELETED]),
         {"ask": [[asked]]},
-    )
-    [question] = take(rig, ("allow",))[1].questions
+        choices=("allow",),
+    )[1].questions
     assert question.text == "May it use edit? Edit files"
     assert question.detail == (
         "Edit files\n/w/evil.sh (add)\n+rm -rf ~\n\n/w/keep (delete)\n-precious\n\n/w/third"
@@ -102,8 +86,9 @@ def test_what_a_tool_would_do_is_only_remembered_if_all_of_it_is_told(rig: AcpRi
         asking(rawInput=written, content=[ADDED]),
         asking(rawInput=written, content=[DELETED]),
     ]
-    rig.plan({"ask": [asks]})
-    subjects = [one.subject for one in take(rig, ("allow",) * 5)[1].questions]
+    subjects = [
+        one.subject for one in take_planned(rig, {"ask": [asks]}, choices=("allow",) * 5)[1].questions
+    ]
     assert subjects[:3] == [""] * 3
     assert json.loads(subjects[3]) == {"input": written, "cwd": str(rig.directory)}
     assert json.loads(subjects[4])["changes"] == [DELETED]
@@ -111,12 +96,16 @@ def test_what_a_tool_would_do_is_only_remembered_if_all_of_it_is_told(rig: AcpRi
 
 def test_what_was_told_of_another_tool_is_not_shown(rig: AcpRig) -> None:
     done = tool_update("t2", status="completed")
-    rig.plan(
-        tool("Editing", number="t2", content=[ADDED]),
-        done,
-        {"ask": [[permission({"toolCallId": one}, "allow_once", "reject_once") for one in ("t2", "t3")]]},
-    )
-    assert [one.detail for one in take(rig, ("deny", "deny"))[1].questions] == ["", ""]
+    assert [
+        one.detail
+        for one in take_planned(
+            rig,
+            tool("Editing", number="t2", content=[ADDED]),
+            done,
+            {"ask": [[permission({"toolCallId": one}, "allow_once", "reject_once") for one in ("t2", "t3")]]},
+            choices=("deny", "deny"),
+        )[1].questions
+    ] == ["", ""]
 
 
 # --- what counts when nobody answers ---------------------------------------------------
@@ -170,33 +159,32 @@ def takes_back(number: Any) -> dict[str, Any]:
 
 
 def test_an_answer_does_not_wait_for_what_is_still_asked(rig: AcpRig) -> None:
-    rig.plan(asks_as(50), chunk("done without it"))
-    answer, _ = take(rig)
+    answer, _ = take_planned(rig, asks_as(50), chunk("done without it"))
     assert answer.text == "done without it"
     assert not [line for line in (rig.directory / "received").read_text().splitlines() if '"id": 50' in line]
 
 
-def test_what_the_agent_takes_back_is_cancelled_and_nothing_else(rig: AcpRig) -> None:
-    async def story() -> str:
-        rig.plan(asks_as(1), asks_as("1"), takes_back(True), takes_back([1]), takes_back(1), {"answered": 1},
-                 {"answered": "1"}, chunk("well"))  # fmt: skip
-        turn = Turn(rig)
-        await until(lambda: (rig.directory / "answers").exists())
-        assert rig.told() == [CANCELLED]
-        assert not turn.running.done()
-        await turn.provider.interrupt()
-        return (await turn.ends()).text
-
-    asyncio.run(story())
+async def test_what_the_agent_takes_back_is_cancelled_and_nothing_else(rig: AcpRig) -> None:
+    rig.plan(asks_as(1), asks_as("1"), takes_back(True), takes_back([1]), takes_back(1), {"answered": 1},
+             {"answered": "1"}, chunk("well"))  # fmt: skip
+    turn = Turn(rig)
+    await until(lambda: (rig.directory / "answers").exists())
+    assert rig.told() == [CANCELLED]
+    assert not turn.running.done()
+    await turn.provider.interrupt()
+    await turn.ends()
     assert rig.told() == [CANCELLED]
 
 
 def test_what_is_asked_after_the_answer_is_asked_of_nobody(rig: AcpRig) -> None:
     """Also if it comes at once, and if it comes while the agent ends."""
-    rig.plan(
-        chunk("done"), {"send": {"id": 3, "result": {"stopReason": "end_turn"}}}, asks_as(51), {"hang": True}
+    answer, run = take_planned(
+        rig,
+        chunk("done"),
+        {"send": {"id": 3, "result": {"stopReason": "end_turn"}}},
+        asks_as(51),
+        {"hang": True},
     )
-    answer, run = take(rig)
     assert answer.text == "done" and not run.questions
 
 
@@ -208,8 +196,7 @@ def test_what_is_asked_after_the_answer_is_asked_of_nobody(rig: AcpRig) -> None:
 )
 def test_a_permission_without_options_is_a_mistake_that_the_agent_is_told(rig: AcpRig, options: Any) -> None:
     request = {"method": "session/request_permission", "params": {"options": options, "toolCall": 5}}
-    rig.plan({"ask": [[request], ""]}, chunk("without it"))
-    answer, run = take(rig)
+    answer, run = take_planned(rig, {"ask": [[request], ""]}, chunk("without it"))
     assert (answer.text, run.questions, rig.told()[0]["code"]) == ("without it", [], BAD_REQUEST)
 
 
@@ -218,8 +205,9 @@ def test_a_permission_without_options_is_a_mistake_that_the_agent_is_told(rig: A
     [{"enum": 5}, {"enum": {"x": 1}}, {"oneOf": 5}, {"anyOf": "ab"}, {"type": "array", "items": {"enum": 5}}],
 )
 def test_a_form_that_makes_no_sense_is_a_mistake_that_the_agent_is_told(rig: AcpRig, field: Any) -> None:
-    rig.plan({"ask": [[form("Pick", ok={"type": "boolean"}, it=field)], ""]}, chunk("without it"))
-    answer, run = take(rig)
+    answer, run = take_planned(
+        rig, {"ask": [[form("Pick", ok={"type": "boolean"}, it=field)], ""]}, chunk("without it")
+    )
     assert (answer.text, run.questions, rig.told()[0]["code"]) == ("without it", [], BAD_REQUEST)
 
 

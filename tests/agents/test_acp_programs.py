@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,14 +15,8 @@ from hiboss.agents.providers.acp.settings import AcpSettings
 from hiboss.core.contracts.failures import LaneError
 from hiboss.core.contracts.provider import Finding
 from hiboss.testing.provider_contract import SECONDS
-from tests.agents.acp_rig import AGENT, AcpRig, chunk, quick_rig, take
-
-
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AcpRig]:
-    with quick_rig(tmp_path, monkeypatch) as made:
-        yield made
-
+from tests.agents.acp_rig import AGENT, AcpRig, chunk, take, take_planned
+from tests.support.raising import raised
 
 # --- programs that are no agents -----------------------------------------------------------
 
@@ -39,29 +31,31 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AcpRig]:
 )
 def test_a_program_that_is_no_agent_stops_the_lane(rig: AcpRig, command: str, words: str) -> None:
     rig._command = command
-    with pytest.raises(LaneError, match=words) as caught:
-        take(rig)
-    assert caught.value.kind == "bad_arguments"
+    caught = raised(LaneError, take, rig, says=words)
+    assert caught.kind == "bad_arguments"
 
 
 def test_an_agent_of_another_version_of_the_protocol_is_refused(rig: AcpRig) -> None:
     rig.plan(initialize={"result": {"protocolVersion": 2}})
-    with pytest.raises(LaneError, match="speaks version 2") as caught:
-        take(rig)
-    assert caught.value.kind == "outdated"
+    caught = raised(LaneError, take, rig, says="speaks version 2")
+    assert caught.kind == "outdated"
 
 
 def test_a_missing_agent_that_is_known_comes_with_the_command_that_installs_it(rig: AcpRig) -> None:
     rig._command = "claude-agent-acp"
-    with pytest.raises(LaneError, match="npm install -g @agentclientprotocol/claude-agent-acp") as caught:
-        take(rig, environment={"PATH": "/nowhere", "HOME": "/nowhere"})
-    assert caught.value.kind == "no_program"
+    caught = raised(
+        LaneError,
+        take,
+        rig,
+        says="npm install -g @agentclientprotocol/claude-agent-acp",
+        environment={"PATH": "/nowhere", "HOME": "/nowhere"},
+    )
+    assert caught.kind == "no_program"
 
 
 def test_a_missing_workspace_is_named(rig: AcpRig) -> None:
-    with pytest.raises(LaneError) as caught:
-        take(rig, workspace=str(rig.directory / "gone"))
-    assert caught.value.kind == "no_workspace"
+    caught = raised(LaneError, take, rig, workspace=str(rig.directory / "gone"))
+    assert caught.kind == "no_workspace"
 
 
 def test_an_agent_that_does_not_end_with_its_input_is_ended(rig: AcpRig) -> None:
@@ -71,8 +65,7 @@ def test_an_agent_that_does_not_end_with_its_input_is_ended(rig: AcpRig) -> None
         script.read_text().replace("        sys.exit(0)\n", "        import time; time.sleep(1000)\n")
     )
     rig._command = f"{sys.executable} -I -S deaf.py plan.json"
-    rig.plan(chunk("hello"))
-    assert take(rig)[0].text == "hello"
+    assert take_planned(rig, chunk("hello"))[0].text == "hello"
 
 
 # --- find ------------------------------------------------------------------------------

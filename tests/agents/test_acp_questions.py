@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +11,10 @@ from hiboss.core.contracts.failures import TurnError
 from hiboss.core.contracts.provider import Choice, Question
 from hiboss.testing.provider_contract import SECONDS, Turn, until
 from hiboss.testing.recorded_run import RecordedRun
-from tests.agents.acp_rig import AcpRig, chunk, ended, form, permission, quick_rig, take
+from tests.agents.acp_rig import AcpRig, chunk, ended, form, permission, take_planned
+from tests.support.raising import raised
 
 RUN = {"name": "Bash", "kind": "execute", "title": "rm -r x", "rawInput": {"command": "rm -r x"}}
-
-
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AcpRig]:
-    with quick_rig(tmp_path, monkeypatch) as made:
-        yield made
 
 
 class Answering(RecordedRun):
@@ -37,16 +30,15 @@ class Answering(RecordedRun):
         return self._answers.pop(0)
 
 
-def asked(rig: AcpRig, *answers: Choice) -> Answering:
+def given(rig: AcpRig, run: RecordedRun) -> RecordedRun:
+    """Take a turn in a run; return the run."""
+    asyncio.run(asyncio.wait_for(run.give(rig.make(), rig.task()), SECONDS))
+    return run
+
+
+def asked(rig: AcpRig, *answers: Choice) -> RecordedRun:
     """Take a turn whose questions get these answers."""
-
-    async def story() -> Answering:
-        run = Answering(*answers)
-        async with asyncio.timeout(SECONDS):
-            await run.give(rig.make(), rig.task())
-        return run
-
-    return asyncio.run(story())
+    return given(rig, Answering(*answers))
 
 
 def selected(option: str) -> dict[str, Any]:
@@ -70,22 +62,23 @@ CANCELLED = {"outcome": {"outcome": "cancelled"}}
 def test_an_answer_holds_once_wherever_the_agent_offers_that(
     rig: AcpRig, kinds: tuple[str, ...], choice: str, reply: dict[str, Any]
 ) -> None:
-    rig.plan({"ask": [[permission(RUN, *kinds)]]})
-    _, run = take(rig, (choice,))
+    _, run = take_planned(rig, {"ask": [[permission(RUN, *kinds)]]}, choices=(choice,))
     assert rig.told() == [reply]
     assert "for good" not in run.questions[0].text or "allow_once" not in kinds
 
 
 def test_a_permission_that_can_only_be_given_for_good_says_so(rig: AcpRig) -> None:
-    rig.plan({"ask": [[permission(RUN, "allow_always", "reject_always")]]})
-    _, run = take(rig, ("allow",))
+    _, run = take_planned(
+        rig, {"ask": [[permission(RUN, "allow_always", "reject_always")]]}, choices=("allow",)
+    )
     assert rig.told() == [selected("allow_always")]
     assert "for good: the agent offers nothing but: allow always" in run.questions[0].text
 
 
 def test_a_choice_of_another_kind_is_asked_with_its_own_options(rig: AcpRig) -> None:
-    rig.plan({"ask": [[permission({"title": "Which plan?"}, "plan_a", "plan_b")]]})
-    _, run = take(rig, ("plan b",))
+    _, run = take_planned(
+        rig, {"ask": [[permission({"title": "Which plan?"}, "plan_a", "plan_b")]]}, choices=("plan b",)
+    )
     assert rig.told() == [selected("plan_b")]
     assert run.questions[0].options == ("plan a", "plan b", "deny") and not run.questions[0].subject
 
@@ -94,8 +87,7 @@ def test_nothing_is_remembered_for_a_tool_whose_input_is_not_told(rig: AcpRig) -
     diff = {"type": "diff", "path": "/w/a.txt", "oldText": "old", "newText": "new"}
     text = {"type": "content", "content": {"type": "text", "text": "in /w"}}
     call = {"kind": "edit", "title": "Write a.txt", "content": [diff, text]}
-    rig.plan({"ask": [[permission(call, "allow_once", "reject_once")]]})
-    _, run = take(rig, ("allow",))
+    _, run = take_planned(rig, {"ask": [[permission(call, "allow_once", "reject_once")]]}, choices=("allow",))
     [question] = run.questions
     assert (question.tool, question.subject) == ("edit", "")
     assert question.text == "May it use edit? Write a.txt"
@@ -104,36 +96,36 @@ def test_nothing_is_remembered_for_a_tool_whose_input_is_not_told(rig: AcpRig) -
 
 @pytest.mark.parametrize("title", ["rm -r x", "`rm -r x`", " rm  -r x "])
 def test_a_command_is_shown_once(rig: AcpRig, title: str) -> None:
-    rig.plan({"ask": [[permission({**RUN, "title": title}, "allow_once", "reject_once")]]})
-    _, run = take(rig, ("allow",))
+    _, run = take_planned(
+        rig, {"ask": [[permission({**RUN, "title": title}, "allow_once", "reject_once")]]}, choices=("allow",)
+    )
     assert (run.questions[0].text, run.questions[0].detail) == ("May it use Bash?", "rm -r x")
 
 
 def test_the_subject_is_the_whole_input_and_the_place(rig: AcpRig) -> None:
     other = {**RUN, "rawInput": {"command": "rm -r x", "timeout": 5}}
-    rig.plan({"ask": [[permission(one, "allow_once", "reject_once") for one in (RUN, RUN, other)]]})
-    _, run = take(rig, ("allow", "allow", "allow"))
+    _, run = take_planned(
+        rig,
+        {"ask": [[permission(one, "allow_once", "reject_once") for one in (RUN, RUN, other)]]},
+        choices=("allow", "allow", "allow"),
+    )
     first, second, third = (one.subject for one in run.questions)
     assert first == second != third and str(rig.directory) in first
 
 
 def test_with_high_autonomy_nobody_is_asked_for_a_permission(rig: AcpRig) -> None:
     rig.settings = {"autonomy": "high"}
-    rig.plan({"ask": [[permission(RUN, "allow_always", "allow_once", "reject_once")]]})
-    _, run = take(rig)
+    _, run = take_planned(rig, {"ask": [[permission(RUN, "allow_always", "allow_once", "reject_once")]]})
     assert rig.told() == [selected("allow_once")] and not run.questions
 
 
-def test_open_questions_are_cancelled_by_an_interrupt(rig: AcpRig) -> None:
-    async def story() -> None:
-        asking = [permission(RUN, "allow_once", "reject_once"), form("why?", why={"enum": ["a", "b"]})]
-        rig.plan({"ask": [asking]}, {"wait": "session/cancel"}, {"result": {"stopReason": "cancelled"}})
-        turn = Turn(rig)
-        await until(lambda: len(turn.run.questions) == 2)
-        await turn.provider.interrupt()
-        await turn.ends()
-
-    asyncio.run(story())
+async def test_open_questions_are_cancelled_by_an_interrupt(rig: AcpRig) -> None:
+    asking = [permission(RUN, "allow_once", "reject_once"), form("why?", why={"enum": ["a", "b"]})]
+    rig.plan({"ask": [asking]}, {"wait": "session/cancel"}, {"result": {"stopReason": "cancelled"}})
+    turn = Turn(rig)
+    await until(lambda: len(turn.run.questions) == 2)
+    await turn.provider.interrupt()
+    await turn.ends()
     assert rig.told() == [CANCELLED, {"action": "cancel"}]
 
 
@@ -155,9 +147,8 @@ def test_an_agent_that_stops_at_every_denial_is_not_asked_for_ever(rig: AcpRig) 
     rig.plan(
         {"ask": [[permission(RUN, "allow_once", "reject_once")], ""]}, {"result": {"stopReason": "cancelled"}}
     )
-    with pytest.raises(TurnError) as caught:
-        asked(rig, *[Choice("deny", by="user:boss")] * 9)
-    assert caught.value.kind == "denied" and rig.turns() == 5
+    caught = raised(TurnError, asked, rig, *[Choice("deny", by="user:boss")] * 9)
+    assert caught.kind == "denied" and rig.turns() == 5
 
 
 # --- forms ---------------------------------------------------------------------------
@@ -215,10 +206,10 @@ def test_a_free_text_that_is_required_is_the_comment_of_the_answer(
 
 
 @pytest.mark.parametrize(
-    "given", [{"mode": "url", "url": "https://x"}, {"mode": "form"}, {"requestedSchema": 5}]
+    "params", [{"mode": "url", "url": "https://x"}, {"mode": "form"}, {"requestedSchema": 5}]
 )
-def test_a_form_that_cannot_be_asked_is_declined(rig: AcpRig, given: dict[str, Any]) -> None:
-    rig.plan({"ask": [[{"method": "elicitation/create", "params": given}]]})
+def test_a_form_that_cannot_be_asked_is_declined(rig: AcpRig, params: dict[str, Any]) -> None:
+    rig.plan({"ask": [[{"method": "elicitation/create", "params": params}]]})
     asked(rig)
     assert rig.told() == [{"action": "decline"}]
 
@@ -228,7 +219,11 @@ def test_a_form_that_cannot_be_asked_is_declined(rig: AcpRig, given: dict[str, A
 
 @pytest.mark.parametrize("method", ["fs/read_text_file", "terminal/create", "_of_a_vendor", "session/new"])
 def test_a_request_that_is_not_offered_is_refused_and_the_turn_goes_on(rig: AcpRig, method: str) -> None:
-    rig.plan({"ask": [[{"method": method, "params": {"path": "/etc/passwd"}}], ""]}, chunk("without it"))
-    assert take(rig)[0].text == "without it"
+    assert (
+        take_planned(
+            rig, {"ask": [[{"method": method, "params": {"path": "/etc/passwd"}}], ""]}, chunk("without it")
+        )[0].text
+        == "without it"
+    )
     [error] = rig.told()
     assert error["code"] == -32601

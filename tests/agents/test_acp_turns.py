@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +13,8 @@ from hiboss.agents.providers.acp import resumption
 from hiboss.core.contracts.failures import LaneError, SessionLost, TurnError
 from hiboss.core.contracts.provider import Answer, Usage
 from hiboss.testing.provider_contract import Turn, until
-from tests.agents.acp_rig import AcpRig, chunk, ended, quick_rig, take, told, tool, tool_update
-
-
-@pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[AcpRig]:
-    with quick_rig(tmp_path, monkeypatch) as made:
-        yield made
+from tests.agents.acp_rig import AcpRig, chunk, ended, take, take_planned, told, tool, tool_update
+from tests.support.raising import raised
 
 
 def resumable(**more: Any) -> dict[str, Any]:
@@ -36,8 +29,7 @@ def resumable(**more: Any) -> dict[str, Any]:
 def test_nothing_but_the_prompt_itself_is_asked_for_and_no_files_or_terminals_are_offered(
     rig: AcpRig,
 ) -> None:
-    rig.plan(chunk("hello"))
-    take(rig)
+    take_planned(rig, chunk("hello"))
     [hello] = rig.received("initialize")
     assert hello["protocolVersion"] == 1
     assert hello["clientCapabilities"]["fs"] == {"readTextFile": False, "writeTextFile": False}
@@ -72,11 +64,9 @@ def test_the_replay_of_a_loaded_session_is_not_shown(rig: AcpRig) -> None:
 
 
 def test_an_agent_that_cannot_resume_has_no_session_to_lose(rig: AcpRig) -> None:
-    rig.plan(chunk("hello"), initialize=resumable())
-    answer, run = take(rig)
+    answer, run = take_planned(rig, chunk("hello"), initialize=resumable())
     assert (answer, run.sessions) == (Answer(text="hello"), [])
-    with pytest.raises(SessionLost, match=r"scripted 1\.2 cannot resume sessions"):
-        take(rig, session="s-of-another-agent")
+    raised(SessionLost, take, rig, says=r"scripted 1\.2 cannot resume sessions", session="s-of-another-agent")
     assert rig.turns() == 1
 
 
@@ -95,38 +85,34 @@ def test_an_agent_that_cannot_resume_has_no_session_to_lose(rig: AcpRig) -> None
 )
 def test_a_session_that_the_agent_does_not_know_is_lost(rig: AcpRig, error: dict[str, Any]) -> None:
     rig.plan(chunk("hello"), session_resume={"error": error})
-    with pytest.raises(SessionLost, match="cannot resume it"):
-        take(rig, session="s-7")
+    raised(SessionLost, take, rig, says="cannot resume it", session="s-7")
     assert rig.turns() == 0
 
 
 def test_a_login_that_is_missing_loses_no_session(rig: AcpRig) -> None:
     rig.plan(session_resume={"error": {"code": -32000, "message": "Authentication required"}})
-    with pytest.raises(LaneError) as caught:
-        take(rig, session="s-7")
-    assert caught.value.kind == "not_logged_in"
+    caught = raised(LaneError, take, rig, session="s-7")
+    assert caught.kind == "not_logged_in"
 
 
 def test_an_agent_that_never_resumes_is_not_asked_for_ever(rig: AcpRig) -> None:
     """gemini 0.61 says it can load sessions, and fails each time: it must not be tried with every turn."""
     unknown = {"error": {"code": -32603, "message": "Internal error"}}
     methods = {"initialize": resumable(loadSession=True), "session_load": unknown}
-    rig.plan(chunk("hello"), **methods)
+    assert take_planned(rig, chunk("hello"), **methods)[1].sessions == ["s-new"]
+    once = raised(SessionLost, take, rig, session="s-new")
+    assert "not resumed" not in once.text
     assert take(rig)[1].sessions == ["s-new"]
-    with pytest.raises(SessionLost) as once:
-        take(rig, session="s-new")
-    assert "not resumed" not in once.value.text
-    assert take(rig)[1].sessions == ["s-new"]
-    with pytest.raises(SessionLost, match="until hiboss restarts, its sessions are not resumed"):
-        take(rig, session="s-new")
+    raised(
+        SessionLost, take, rig, says="until hiboss restarts, its sessions are not resumed", session="s-new"
+    )
     assert take(rig)[1].sessions == []
 
 
 def test_one_success_forgets_the_failures_before(rig: AcpRig) -> None:
     for _ in range(resumption.MOST_FAILURES + 1):
         rig.plan(session_resume={"error": {"code": -32002, "message": "Resource not found"}})
-        with pytest.raises(SessionLost):
-            take(rig, session="s-7")
+        raised(SessionLost, take, rig, session="s-7")
         rig.plan(chunk("hello"))
         assert take(rig, session="s-8")[1].sessions == ["s-8"]
 
@@ -163,20 +149,21 @@ def test_a_turn_is_never_a_slash_command(rig: AcpRig) -> None:
 
 
 def test_the_last_message_is_the_answer_and_all_are_shown(rig: AcpRig) -> None:
-    rig.plan(chunk("I will ", "m1"), chunk("look.", "m1"), chunk("It is ", "m2"), chunk("there.", "m2"))
-    answer, run = take(rig)
+    answer, run = take_planned(
+        rig, chunk("I will ", "m1"), chunk("look.", "m1"), chunk("It is ", "m2"), chunk("there.", "m2")
+    )
     assert (answer.text, run.shown) == ("It is there.", "I will look.\n\nIt is there.")
 
 
 def test_a_tool_separates_messages_that_have_no_ids(rig: AcpRig) -> None:
-    rig.plan(chunk("I will look."), tool("ls"), chunk("It is "), chunk("there."))
-    answer, run = take(rig)
+    answer, run = take_planned(rig, chunk("I will look."), tool("ls"), chunk("It is "), chunk("there."))
     assert (answer.text, run.shown) == ("It is there.", "I will look.\n\nIt is there.")
 
 
 @pytest.mark.parametrize("number", ["m1", None])
 def test_a_tool_that_goes_on_beside_a_message_takes_nothing_from_it(rig: AcpRig, number: str | None) -> None:
-    rig.plan(
+    answer, run = take_planned(
+        rig,
         tool("a server"),
         chunk("It is ", number),
         tool_update(status="in_progress"),
@@ -185,18 +172,17 @@ def test_a_tool_that_goes_on_beside_a_message_takes_nothing_from_it(rig: AcpRig,
         tool("a server"),
         chunk("there.", number),
     )
-    answer, run = take(rig)
     assert answer.text == run.shown == "It is still there."
 
 
 def test_a_tool_that_begins_in_the_middle_of_a_message_with_an_id_takes_nothing_from_it(rig: AcpRig) -> None:
-    rig.plan(chunk("It is ", "m1"), tool("ls"), chunk("there.", "m1"))
-    assert take(rig)[0].text == "It is there."
+    assert (
+        take_planned(rig, chunk("It is ", "m1"), tool("ls"), chunk("there.", "m1"))[0].text == "It is there."
+    )
 
 
 def test_a_piece_without_an_id_goes_on_with_the_message_before(rig: AcpRig) -> None:
-    rig.plan(chunk("It ", "m1"), chunk("is "), chunk("there.", "m1"))
-    answer, run = take(rig)
+    answer, run = take_planned(rig, chunk("It ", "m1"), chunk("is "), chunk("there.", "m1"))
     assert answer.text == run.shown == "It is there."
 
 
@@ -205,9 +191,8 @@ def test_an_error_that_follows_the_beginning_of_a_message_is_an_error(rig: AcpRi
     meta = {"codex": {"threadStatus": {"type": "systemError"}}}
     failed = {"update": {"sessionUpdate": "session_info_update", "_meta": meta}}
     rig.plan(chunk("I will", "m1"), failed, chunk("unexpected status 401 Unauthorized"))
-    with pytest.raises(LaneError) as caught:
-        take(rig)
-    assert caught.value.kind == "not_logged_in" and "I will" not in caught.value.text
+    caught = raised(LaneError, take, rig)
+    assert caught.kind == "not_logged_in" and "I will" not in caught.text
 
 
 def test_a_tool_is_shown_once_its_input_is_known_and_with_its_result(rig: AcpRig) -> None:
@@ -215,7 +200,8 @@ def test_a_tool_is_shown_once_its_input_is_known_and_with_its_result(rig: AcpRig
         return {"update": {"sessionUpdate": "tool_call_update", "toolCallId": "t1", **more}}
 
     output = [{"type": "content", "content": {"type": "text", "text": "```console\na\nb\n```"}}]
-    rig.plan(
+    answer, run = take_planned(
+        rig,
         tool("Terminal", "pending"),
         change(title="ls -l"),
         change(status="in_progress", title="ls -l"),
@@ -226,7 +212,6 @@ def test_a_tool_is_shown_once_its_input_is_known_and_with_its_result(rig: AcpRig
         {"update": {"sessionUpdate": "of_a_later_version"}},
         chunk("done"),
     )
-    answer, run = take(rig)
     assert answer.text == "done"
     assert told(run, "tool") == ["ls -l", "Write note.txt"]
     assert told(run, "tool_result") == ["a b", "failed"]
@@ -237,14 +222,17 @@ def test_what_codex_prints_in_its_terminal_is_the_result_of_its_tool(rig: AcpRig
         meta = {"terminal_output_delta": {"data": data, "terminal_id": "t1"}}
         return {"update": {"sessionUpdate": "tool_call_update", "toolCallId": "t1", "_meta": meta, **more}}
 
-    rig.plan(tool("make"), printed("one\n"), printed("two\n", status="completed"), chunk("done"))
-    assert told(take(rig)[1], "tool_result") == ["one two"]
+    assert told(
+        take_planned(
+            rig, tool("make"), printed("one\n"), printed("two\n", status="completed"), chunk("done")
+        )[1],
+        "tool_result",
+    ) == ["one two"]
 
 
 def test_thoughts_are_shown_and_no_part_of_the_answer(rig: AcpRig) -> None:
     thought = {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": "hm"}}
-    rig.plan({"update": thought}, chunk("four"))
-    answer, run = take(rig)
+    answer, run = take_planned(rig, {"update": thought}, chunk("four"))
     assert (answer.text, run.shown, told(run, "thinking")) == ("four", "four", ["hm"])
 
 
@@ -252,15 +240,18 @@ def test_what_is_of_another_session_is_not_shown(rig: AcpRig) -> None:
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "of a subagent"}}
     line = {"method": "session/update", "params": {"sessionId": "s-child", "update": update}}
     raw = base64.b64encode(json.dumps(line).encode() + b"\n").decode()
-    rig.plan({"raw": raw}, chunk("mine"))
-    assert take(rig)[0].text == "mine"
+    assert take_planned(rig, {"raw": raw}, chunk("mine"))[0].text == "mine"
 
 
 def test_garbage_between_the_lines_is_ignored(rig: AcpRig) -> None:
     lines = [b"a warning\n", b'{"half": \n', b"[1]\n", b"\xff\xfe\n", b'{"id": 99, "result": {}}\n', b"{}\n"]
     odd = b'{"method": "session/update", "params": [1]}\n{"method": "session/update", "params": {"update": 5}}\n'
-    rig.plan({"raw": base64.b64encode(b"".join(lines) + odd).decode()}, chunk("still there"))
-    assert take(rig)[0].text == "still there"
+    assert (
+        take_planned(rig, {"raw": base64.b64encode(b"".join(lines) + odd).decode()}, chunk("still there"))[
+            0
+        ].text
+        == "still there"
+    )
 
 
 # --- usage ---------------------------------------------------------------------------
@@ -273,8 +264,7 @@ def used(amount: float, tokens: int = 3100, currency: str = "USD") -> dict[str, 
 
 def test_tokens_count_with_those_of_the_cache_and_are_exact_at_the_end(rig: AcpRig) -> None:
     counted = {"inputTokens": 100, "cachedReadTokens": 3000, "cachedWriteTokens": 20, "outputTokens": 7}
-    rig.plan(used(0.25), chunk("hello"), ended(usage=counted))
-    answer, run = take(rig)
+    answer, run = take_planned(rig, used(0.25), chunk("hello"), ended(usage=counted))
     assert (answer.tokens_in, answer.tokens_out, answer.cost, answer.context) == (3120, 7, 0.25, 3100)
     usages = [one.usage for one in run.heard if one.usage is not None]
     assert usages == [Usage(cost=0.25, context=3100), Usage(3120, 7, 0.25, 3100, exact=True)]
@@ -283,8 +273,7 @@ def test_tokens_count_with_those_of_the_cache_and_are_exact_at_the_end(rig: AcpR
 def test_the_tokens_of_gemini_stand_elsewhere(rig: AcpRig) -> None:
     count = {"input_tokens": 3120, "output_tokens": 7}
     meta = {"quota": {"token_count": count, "model_usage": [{"model": "gemini-3", "token_count": count}]}}
-    rig.plan(chunk("hello"), ended(_meta=meta))
-    answer, run = take(rig)
+    answer, run = take_planned(rig, chunk("hello"), ended(_meta=meta))
     assert (answer.tokens_in, answer.tokens_out, told(run, "model")) == (3120, 7, ["gemini-3"])
 
 
@@ -316,8 +305,7 @@ def test_what_no_turn_can_have_cost_is_left_out(rig: AcpRig) -> None:
 
 
 def test_another_currency_is_no_dollars(rig: AcpRig) -> None:
-    rig.plan(chunk("hello"), used(5.0, currency="credits"))
-    assert take(rig)[0].cost is None
+    assert take_planned(rig, chunk("hello"), used(5.0, currency="credits"))[0].cost is None
 
 
 # --- models --------------------------------------------------------------------------
@@ -351,15 +339,13 @@ BY_METHOD = {
 def test_a_model_is_chosen_as_the_agent_offers_it(
     rig: AcpRig, opened: dict[str, Any], method: str, value: dict[str, Any]
 ) -> None:
-    rig.plan(chunk("hello"), session_new={"result": opened})
-    assert told(take(rig)[1], "model") == ["small"]
+    assert told(take_planned(rig, chunk("hello"), session_new={"result": opened})[1], "model") == ["small"]
     rig.settings = {"model": "large"}
     assert told(take(rig)[1], "model") == ["large"]
     assert rig.received(method) == [{"sessionId": "s-new", **value}]
     rig.plan(chunk("hello"), session_new={"result": opened}, **{method.replace("/", "_"): NO_MODEL})
-    with pytest.raises(LaneError, match=r"large .*; it has small, large") as caught:
-        take(rig)
-    assert caught.value.kind == "no_model"
+    caught = raised(LaneError, take, rig, says=r"large .*; it has small, large")
+    assert caught.kind == "no_model"
 
 
 NO_MODEL = {"error": {"code": -32602, "message": "unknown model"}}
@@ -368,9 +354,8 @@ NO_MODEL = {"error": {"code": -32602, "message": "unknown model"}}
 def test_an_agent_without_a_choice_of_models_says_where_to_put_it(rig: AcpRig) -> None:
     rig.settings = {"model": "large"}
     rig.plan(chunk("hello"))
-    with pytest.raises(LaneError, match="give it as an argument in --command") as caught:
-        take(rig)
-    assert (caught.value.kind, rig.turns()) == ("no_model", 0)
+    caught = raised(LaneError, take, rig, says="give it as an argument in --command")
+    assert (caught.kind, rig.turns()) == ("no_model", 0)
 
 
 # --- how it ends -----------------------------------------------------------------------
@@ -382,36 +367,28 @@ def test_an_agent_without_a_choice_of_models_says_where_to_put_it(rig: AcpRig) -
 )  # fmt: skip
 def test_a_turn_that_stops_without_an_answer_fails(rig: AcpRig, reason: str, kind: str) -> None:
     rig.plan({"result": {"stopReason": reason}})
-    with pytest.raises(TurnError) as caught:
-        take(rig)
-    assert caught.value.kind == kind
+    caught = raised(TurnError, take, rig)
+    assert caught.kind == kind
 
 
 @pytest.mark.parametrize(("reason", "note"), [("max_tokens", "cut off"), ("refusal", "refused")])
 def test_what_was_said_before_a_limit_is_an_answer_with_a_note(rig: AcpRig, reason: str, note: str) -> None:
-    rig.plan(chunk("so far"), {"result": {"stopReason": reason}})
-    answer, _ = take(rig)
+    answer, _ = take_planned(rig, chunk("so far"), {"result": {"stopReason": reason}})
     assert answer.text == "so far" and note in (answer.note or "")
 
 
 def test_an_agent_that_ends_in_the_middle_fails_the_turn_with_its_last_words(rig: AcpRig) -> None:
     rig.plan(chunk("so "), {"exit": [3, "Segmentation fault, sort of"]})
-    with pytest.raises(
-        TurnError, match=r"ended \(exit status 3\) before it answered: Segmentation"
-    ) as caught:
-        take(rig)
-    assert caught.value.kind == "no_result"
+    caught = raised(TurnError, take, rig, says=r"ended \(exit status 3\) before it answered: Segmentation")
+    assert caught.kind == "no_result"
 
 
-def test_an_interrupt_before_the_prompt_gives_none(rig: AcpRig) -> None:
-    async def story() -> None:
-        rig.plan(chunk("hello"), initialize={"silent": True})
-        turn = Turn(rig)
-        await until(lambda: turn.pids)
-        await turn.provider.interrupt()
-        turn.running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await turn.ends()
-
-    asyncio.run(story())
+async def test_an_interrupt_before_the_prompt_gives_none(rig: AcpRig) -> None:
+    rig.plan(chunk("hello"), initialize={"silent": True})
+    turn = Turn(rig)
+    await until(lambda: turn.pids)
+    await turn.provider.interrupt()
+    turn.running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn.ends()
     assert rig.turns() == 0

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.attached_sessions import Room, Session, asked, receipt, room
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.attached_sessions import Room, Session, answered, asked, receipt, room, taken
+from tests.support.daemons import daemon_fixture, daemon_with
 from tests.support.parties import agent
 from tests.support.python_agents import Boss, Team, texts
+from tests.support.raising import raised
+from tests.support.waits import wait_until
 
 ENDED = ("envelope.ack", "envelope.trash", "envelope.archive")
-
-
-@pytest.fixture
-def opens(daemon: RunningDaemon) -> Iterator[Room]:
-    with room(daemon) as made:
-        yield made
-
-
-@pytest.fixture
-def session(opens: Room) -> Session:
-    return opens()
 
 
 def statuses(session: Session) -> list[tuple[str, str | None]]:
@@ -37,8 +27,7 @@ def statuses(session: Session) -> list[tuple[str, str | None]]:
 
 
 def test_a_turn_that_is_cancelled_is_not_answered(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     ada.call("run.cancel", id=session.runs()[0]["id"])
     wait_until(lambda: receipt(ada, envelope) == "cancelled")
     assert session.stop("All is green.") == "" and ada.heard(session) == []
@@ -49,8 +38,7 @@ def test_a_turn_that_is_cancelled_is_not_answered(ada: Boss, session: Session) -
 
 
 def test_a_paused_agent_finishes_what_its_session_has_and_gets_no_more(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     ada.call("agent.pause", name=session.name)
     later = asked(ada, session, "later")
     assert session.stop("All is green.") == "" and receipt(ada, envelope) == "done"
@@ -61,21 +49,18 @@ def test_a_paused_agent_finishes_what_its_session_has_and_gets_no_more(ada: Boss
 
 
 def test_the_breaker_takes_mail_back_and_it_is_given_again_after_it(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     ada.call("breaker.pull")
     wait_until(lambda: receipt(ada, envelope) == "returned")
     assert session.stop("too late") == "" and ada.heard(session) == []
     ada.call("breaker.release")
     assert "> how is the build?" in session.takes()
-    session.stop("All is green.")
-    assert texts(ada.heard(session)) == ["All is green."]
+    assert answered(ada, session) == ["All is green."]
     assert statuses(session) == [("interrupted", "stopped"), ("completed", None)]
 
 
 def test_a_detached_session_gives_its_mail_back_and_its_token_ends(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     assert ada.call("agent.detach", name=session.name)["sessions"] == 1
     assert receipt(ada, envelope) == "returned" and ada.get(envelope)["status"] == "pending"
     assert session.refusal("attached.stop", event="late", text="too late") == "bad_token"
@@ -84,41 +69,34 @@ def test_a_detached_session_gives_its_mail_back_and_its_token_ends(ada: Boss, se
 
 
 def test_a_deleted_agent_ends_its_sessions(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     ada.call("agent.delete", name=session.name)
     assert receipt(ada, envelope) == "failed"
     assert session.refusal("attached.stop", event="late", text="too late") == "bad_token"
-    with pytest.raises(Answered) as caught:
-        session.start()
-    assert caught.value.stable_code == "unknown_agent"
+    caught = raised(Answered, session.start)
+    assert caught.stable_code == "unknown_agent"
     assert session.session not in [one["session"] for one in ada.call("attached.list")["sessions"]]
 
 
 def test_revoked_tokens_end_a_session_and_it_gets_no_new_one(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     ada.call("agent.token.revoke", name=session.name)
     wait_until(lambda: receipt(ada, envelope) == "returned")
     assert session.refusal("attached.stop", event="late", text="too late") == "bad_token"
-    with pytest.raises(Answered) as caught:
-        session.start()
-    assert caught.value.stable_code == "cannot_attach" and ada.heard(session) == []
+    caught = raised(Answered, session.start)
+    assert caught.stable_code == "cannot_attach" and ada.heard(session) == []
 
 
 def test_a_session_gets_another_token_after_they_were_rotated(ada: Boss, session: Session) -> None:
-    asked(ada, session)
-    session.takes()
+    taken(ada, session)
     ada.call("agent.token.rotate", name=session.name)
     assert session.refusal("attached.stop", event="first", text="All is green.") == "bad_token"
     session.start()  # as its hook does then
-    session.stop("All is green.")
-    assert texts(ada.heard(session)) == ["All is green."]
+    assert answered(ada, session) == ["All is green."]
 
 
 def test_critical_mail_does_not_set_the_turn_of_a_session_aside(ada: Boss, session: Session) -> None:
-    asked(ada, session)
-    session.takes()
+    taken(ada, session)
     asked(ada, session, "now!", priority="critical")
     assert "> now!" in session.stop("All is green.")
     session.stop("at once", active=True)
@@ -130,8 +108,7 @@ def test_critical_mail_does_not_set_the_turn_of_a_session_aside(ada: Boss, sessi
 
 
 def test_a_message_that_is_changed_is_given_again(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     ada.call("message.edit", id=ada.get(envelope)["message"], text="how is the other build?")
     block = session.stop("All is green.")
     assert "how is the other build?" in block
@@ -140,8 +117,7 @@ def test_a_message_that_is_changed_is_given_again(ada: Boss, session: Session) -
 
 
 def test_a_deleted_message_that_a_session_has_is_still_answered(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     assert ada.call("message.delete", id=ada.get(envelope)["message"])["in_hand"] == 1
     assert session.stop("All is green.") == ""
     assert receipt(ada, envelope) == "done"
@@ -151,8 +127,7 @@ def test_a_deleted_message_that_a_session_has_is_still_answered(ada: Boss, sessi
 def test_mail_that_is_put_away_during_the_turn_is_done_once(
     ada: Boss, session: Session, operation: str
 ) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     assert session.call(operation, ids=[envelope])["changed"] == 1
     assert receipt(ada, envelope) == ("acknowledged" if operation == "envelope.ack" else "done")
     assert session.stop("All is green.") == "" and texts(ada.heard(session)) == ["All is green."]
@@ -160,8 +135,7 @@ def test_mail_that_is_put_away_during_the_turn_is_done_once(
 
 
 def test_mail_that_is_released_during_the_turn_is_worked_on_once(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     for who in (session, ada):
         try:
             who.call(
@@ -184,8 +158,7 @@ def test_a_sender_cannot_cancel_what_a_session_has(daemon: RunningDaemon, sessio
 
 
 def test_nobody_claims_what_a_session_has(ada: Boss, session: Session) -> None:
-    asked(ada, session)
-    session.takes()
+    taken(ada, session)
     assert session.call("envelope.claim")["envelopes"] == []
     assert ada.call("envelope.claim", address=session.address)["envelopes"] == []
     session.stop("All is green.")
@@ -195,8 +168,7 @@ def test_what_a_session_has_is_not_routed_and_what_waits_is(
     daemon: RunningDaemon, ada: Boss, session: Session
 ) -> None:
     kai, zoe = agent(daemon), agent(daemon)
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     waits = zoe.tell(session, text="who takes this?")
 
     def route(number: str) -> Any:
@@ -267,11 +239,7 @@ def test_mail_in_the_box_waits_for_the_next_session(tmp_path: Path) -> None:
 # --- in between ----------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def between(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("between"), attached_when_busy="between", hops=3) as daemon:
-        yield daemon
-        daemon.check()
+between = daemon_fixture(attached_when_busy="between", hops=3)
 
 
 def test_a_busy_session_gets_mail_after_the_tool_that_it_uses(between: RunningDaemon) -> None:
@@ -297,8 +265,7 @@ def test_a_session_that_stops_right_after_it_got_mail_in_between_is_asked_too(be
         assert "> how is the build?" in session.step()
         assert envelope in session.stop("for the person")
         assert receipt(ada, envelope) == "seen"
-        session.stop("All is green.", active=True)
-        assert texts(ada.heard(session)) == ["All is green."]
+        assert answered(ada, session, active=True) == ["All is green."]
 
 
 def test_sessions_that_write_to_each_other_without_end_are_stopped(between: RunningDaemon) -> None:

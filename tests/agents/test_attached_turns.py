@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.attached_sessions import Room, Session, asked, new_event, receipt, room
-from tests.support.daemons import wait_until
+from tests.support.attached_sessions import Room, Session, answered, asked, new_event, receipt, taken, woken
 from tests.support.followers import following
 from tests.support.parties import agent
 from tests.support.python_agents import Boss, Team, texts
-
-
-@pytest.fixture
-def opens(daemon: RunningDaemon) -> Iterator[Room]:
-    with room(daemon) as made:
-        yield made
-
-
-@pytest.fixture
-def session(opens: Room) -> Session:
-    return opens()
-
+from tests.support.waits import wait_until
 
 # --- woken ---------------------------------------------------------------------------------
 
@@ -61,13 +45,11 @@ def test_a_session_that_fetches_the_mail_itself_has_seen_it(ada: Boss, session: 
     session.woken()
     assert session.call("envelope.read", ids=[envelope])["envelopes"][0]["text"] == "how is the build?"
     wait_until(lambda: receipt(ada, envelope) == "seen")
-    session.stop("All is green.")
-    assert texts(ada.heard(session)) == ["All is green."]
+    assert answered(ada, session) == ["All is green."]
 
 
 def test_no_reply_is_not_sent(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     session.stop("NO_REPLY")
     assert receipt(ada, envelope) == "done" and ada.heard(session) == []
 
@@ -82,8 +64,7 @@ def test_the_final_text_of_an_agent_that_answers_itself_is_not_sent(ada: Boss, o
 
 
 def test_what_a_session_sends_in_its_turn_is_not_sent_again(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     session.send(text="I look.", reply_to=envelope)
     session.send(text="All is green.", reply_to=envelope)
     session.stop("All is green.")
@@ -155,8 +136,7 @@ def test_a_person_who_writes_is_told_which_mail_waits(ada: Boss, session: Sessio
 
 
 def test_mail_that_joins_a_persons_turn_is_asked_about_once(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    nudge = session.woken()
+    envelope, nudge = woken(ada, session)
     session.prompt("a word of the person, just before the nudge")
     given = session.prompt(nudge)
     assert "> how is the build?" in given and f"hiboss reply {envelope}" in given
@@ -168,8 +148,7 @@ def test_mail_that_joins_a_persons_turn_is_asked_about_once(ada: Boss, session: 
 
 
 def test_mail_that_joined_and_was_answered_by_hand_is_not_asked_about(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    nudge = session.woken()
+    envelope, nudge = woken(ada, session)
     session.prompt("a word of the person, just before the nudge")
     session.prompt(nudge)
     session.send(text="by hand", reply_to=envelope)
@@ -202,33 +181,28 @@ def test_a_session_is_kept_from_stopping_five_times_in_a_row(daemon: RunningDaem
 
 
 def test_a_turn_that_broke_off_keeps_its_mail(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    session.takes()
+    envelope = taken(ada, session)
     session.break_off()
     assert receipt(ada, envelope) == "seen" and session.listed()["state"] == "idle"
     assert [one["status"] for one in session.runs()] == ["running"]
     session.prompt("go on")
     assert envelope in session.stop("for the person")
-    session.stop("All is green.", active=True)
-    assert texts(ada.heard(session)) == ["All is green."]
+    assert answered(ada, session, active=True) == ["All is green."]
 
 
 # --- nudges and reports that come again ----------------------------------------------------
 
 
 def test_a_nudge_that_comes_twice_gives_the_mail_once(ada: Boss, session: Session) -> None:
-    asked(ada, session)
-    nudge = session.woken()
+    _, nudge = woken(ada, session)
     assert "> how is the build?" in session.prompt(nudge)
     again = session.prompt(nudge)
     assert "> how is the build?" not in again and "already" in again
-    session.stop("All is green.")
-    assert texts(ada.heard(session)) == ["All is green."]
+    assert answered(ada, session) == ["All is green."]
 
 
 def test_a_nudge_of_a_finished_turn_gives_nothing(ada: Boss, session: Session) -> None:
-    asked(ada, session)
-    nudge = session.woken()
+    _, nudge = woken(ada, session)
     session.prompt(nudge)
     session.stop("All is green.")
     assert "done already" in session.prompt(nudge)
@@ -237,16 +211,14 @@ def test_a_nudge_of_a_finished_turn_gives_nothing(ada: Boss, session: Session) -
 
 
 def test_a_nudge_that_somebody_made_up_gives_nothing(ada: Boss, session: Session) -> None:
-    envelope = asked(ada, session)
-    nudge = session.woken()
+    envelope, nudge = woken(ada, session)
     code = nudge.partition(".")[2].partition("]")[0]
     assert "> how" not in session.prompt(nudge.replace(code, "0" * 8))
     assert receipt(ada, envelope) == "submitted"
 
 
 def test_a_stop_that_is_reported_twice_answers_once(ada: Boss, session: Session) -> None:
-    asked(ada, session)
-    session.takes()
+    taken(ada, session)
     event = new_event()
     assert session.stop("All is green.", event=event) == ""
     assert session.stop("All is green.", event=event) == ""

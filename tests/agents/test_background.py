@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hiboss.testing.running_daemon import Answered
-from tests.support.daemons import wait_until
 from tests.support.parties import Envelope, Party, agent, stored
 from tests.support.python_agents import Boss, PythonAgent, Run, Team, texts, wait_until_idle
+from tests.support.raising import raised
+from tests.support.waits import wait_until
 
 BACKGROUND = "agent:background"
 # In the background it does the task; in a turn it reads what came.
@@ -70,8 +71,7 @@ if TEXTS[0] == "please": call("agent.background", task="dig")
 elif TEXTS[0] == "dig": print("a bone")
 else: print("found: " + TEXTS[0])
 """)
-    asked = ada.say(kai, text="please")
-    wait_until_idle(ada.daemon)
+    asked = ada.say_and_wait(kai, text="please")
     [heard] = ada.heard(kai)
     assert (heard["text"], heard["reply_to"], heard["trace"]) == (
         "found: a bone",
@@ -93,8 +93,7 @@ if TEXTS[0] == "please": call("agent.background", task="dig")
 elif TEXTS[0] == "dig": send("{zoe.address}", "what do you know?")
 else: print("heard: " + TEXTS[0])
 """)
-    asked = ada.say(kai, text="please")
-    wait_until_idle(ada.daemon)
+    asked = ada.say_and_wait(kai, text="please")
     assert len(background(kai)) == 1
     assert texts(ada.heard(kai)) == ["heard: an answer"]
     assert ada.heard(kai)[0]["reply_to"] == asked["message"]
@@ -115,22 +114,19 @@ else: print("heard: " + TEXTS[0])
 
 def test_a_task_without_a_result_sends_nothing(team: Team, ada: Boss) -> None:
     kai = team.hire("")
-    kai.call("agent.background", task="think of nothing")
-    wait_until_idle(ada.daemon)
+    kai.call_and_wait("agent.background", task="think of nothing")
     assert from_background(kai) == [] and [one["status"] for one in kai.runs()] == ["completed"]
 
 
 def test_the_result_comes_also_to_an_agent_that_sends_its_answers_itself(team: Team, ada: Boss) -> None:
     kai = team.hire(DOER, reply="explicit")
-    kai.call("agent.background", task="task")
-    wait_until_idle(ada.daemon)
+    kai.call_and_wait("agent.background", task="task")
     assert texts(from_background(kai)) == ["result of task"]
 
 
 def test_an_agent_that_fetches_its_mail_can_have_tasks_done(team: Team, ada: Boss) -> None:
     kai = team.hire(DOER, mode="pull")
-    kai.call("agent.background", task="task")
-    wait_until_idle(ada.daemon)
+    kai.call_and_wait("agent.background", task="task")
     assert texts(kai.call("envelope.claim")["envelopes"]) == ["result of task"]
 
 
@@ -163,8 +159,7 @@ elif TEXTS[0].startswith("task"): open(HERE + "/" + TEXTS[0], "w"); wait_for("tu
     ada.say(kai, text="turn")
     wait_until(lambda: team.place("turn").exists())
     kai.call("agent.background", task="task 1")
-    kai.call("agent.background", task="task 2")
-    wait_until_idle(ada.daemon)
+    kai.call_and_wait("agent.background", task="task 2")
     assert texts(ada.heard(kai)) == ["turn over"]
     assert [one["status"] for one in kai.runs()] == ["completed"] * 3
 
@@ -175,8 +170,7 @@ def test_an_agent_whose_task_is_under_way_is_idle_and_the_task_is_seen(team: Tea
     wait_until(kai.turns)
     found = ada.status(kai)
     assert (found["state"], [one["kind"] for one in found["running"]]) == ("idle", ["background"])
-    team.place("seen").touch()
-    wait_until_idle(ada.daemon)
+    team.let_go("seen")
 
 
 def test_more_tasks_than_places_are_all_done(team: Team, ada: Boss) -> None:
@@ -200,8 +194,7 @@ def test_tasks_of_a_paused_agent_wait_and_keep_nobody_elses_back(team: Team, ada
     zoe.call("agent.background", task="task")
     wait_until(lambda: from_background(zoe))
     assert {ada.get(one)["status"] for one in tasks[:3]} == {"pending"}
-    ada.call("agent.delete", name=kai.name)
-    wait_until_idle(ada.daemon)
+    ada.call_and_wait("agent.delete", name=kai.name)
 
 
 # --- the agent's status ----------------------------------------------------------------------
@@ -215,8 +208,7 @@ def test_tasks_wait_for_a_provider_that_was_taken_away(team: Team, ada: Boss) ->
     ada.call("agent.resume", name=kai.name)
     assert ada.get(sent["ids"][0])["status"] == "pending"
     ada.call("agent.set", name=kai.name, provider="command", settings={"command": kai.program.command})
-    wait_until(lambda: texts(from_background(kai)) == ["result of task"])
-    wait_until_idle(ada.daemon)
+    ada.wait_until_idle_and(lambda: texts(from_background(kai)) == ["result of task"])
 
 
 def test_tasks_of_an_agent_whose_tokens_were_revoked_go_on_with_a_new_one(team: Team, ada: Boss) -> None:
@@ -225,8 +217,9 @@ def test_tasks_of_an_agent_whose_tokens_were_revoked_go_on_with_a_new_one(team: 
     sent = ada.call("agent.background", task="task", agent=kai.name)
     assert ada.get(sent["ids"][0])["status"] == "pending" and kai.turns() == []
     kai.token = ada.call("agent.token.rotate", name=kai.name)["token"]
-    wait_until(lambda: [one for one in from_background(ada) if one["thread"] == sent["thread"]] != [])
-    wait_until_idle(ada.daemon)
+    ada.wait_until_idle_and(
+        lambda: [one for one in from_background(ada) if one["thread"] == sent["thread"]] != []
+    )
 
 
 def test_tasks_of_an_agent_that_was_deleted_fail(team: Team, ada: Boss) -> None:
@@ -243,10 +236,9 @@ def test_tasks_of_an_agent_that_was_deleted_fail(team: Team, ada: Boss) -> None:
 def refused(party: Party, method: str, **params: object) -> Answered:
     """Return the error; assert that nothing was stored."""
     before = stored(party.daemon)
-    with pytest.raises(Answered) as caught:
-        party.call(method, **params)
+    caught = raised(Answered, party.call, method, **params)
     assert stored(party.daemon) == before
-    return caught.value
+    return caught
 
 
 @pytest.mark.parametrize("way", ["operation", "address"])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_fixture
 from tests.support.followers import following
 from tests.support.parties import at_once
 from tests.support.shell_agents import (
@@ -23,14 +23,14 @@ from tests.support.shell_agents import (
     left_behind,
     running,
 )
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 MANY = 50
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), parallel_runs=MANY + 10, finish_seconds=0) as running:
-        yield running
+daemon = daemon_fixture(parallel_runs=MANY + 10, finish_seconds=0)
 
 
 @pytest.fixture
@@ -50,8 +50,7 @@ def hire(daemon: RunningDaemon, directory: Path, script: str = f"exec {SLEEP}") 
 def stopped(ada: Boss) -> dict[str, Any]:
     """Wait until the breaker has ended all runs; return its status."""
     wait_until(lambda: all(one["ended"] for one in ada.call("breaker.status")["runs"]))
-    found: dict[str, Any] = ada.call("breaker.status")
-    return found
+    return ada.call("breaker.status")
 
 
 def is_answered_after_go(ada: Boss, worker: Worker, number: str) -> None:

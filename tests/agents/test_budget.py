@@ -6,7 +6,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.python_agents import hire, idle_after, notices, runs_of, status_of
+from tests.support.python_agents import (
+    hire,
+    idle_after,
+    idle_after_ask,
+    idle_after_restart,
+    idle_after_send,
+    notices,
+    runs_of,
+    status_of,
+)
 
 # Its program reports the usage that the message names: {"use": …}.
 SPENDER = """
@@ -33,18 +42,28 @@ async def limit(daemon: InProcessDaemon, **limits: Any) -> None:
     await daemon.ask("agent.set", name="kai", **limits)
 
 
+async def used_up(daemon: InProcessDaemon) -> None:
+    """Let kai use up its tokens of a day: a second message waits."""
+    await hire(daemon, "kai", SPENDER, daily_tokens=40)
+    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+
+
+async def facts(daemon: InProcessDaemon, *names: str) -> tuple[Any, ...]:
+    """Return what the status of kai says."""
+    status = await status_of(daemon, "kai")
+    return tuple(status[name] for name in names)
+
+
 @frozen()
 async def test_tokens_of_a_day_used_up_pause_the_agent_until_midnight(daemon: InProcessDaemon) -> None:
     await hire(daemon, "kai", SPENDER, daily_tokens=80)
     assert [await ask(daemon, "one"), await ask(daemon, "two")] == ["done", "done"]
-    now = await status_of(daemon, "kai")
-    assert (now["tokens_today"], now["daily_tokens"], now["state"]) == (80, 80, "idle")
+    assert await facts(daemon, "tokens_today", "daily_tokens", "state") == (80, 80, "idle")
     assert await limit_asks(daemon) == []
 
     assert await ask(daemon, "three") == "pending"  # no run begins above the budget
-    now = await status_of(daemon, "kai")
-    assert (now["state"], now["why"]) == ("paused", "it has used 80 of its 80 tokens a day")
-    assert now["until"] == "2030-06-02T00:00:00.000Z"
+    assert await facts(daemon, "state", "why") == ("paused", "it has used 80 of its 80 tokens a day")
+    assert await facts(daemon, "until") == ("2030-06-02T00:00:00.000Z",)
     [asked] = await limit_asks(daemon)
     assert asked["question"].startswith("agent:kai is paused: it has used 80 of its 80 tokens a day")
     assert (asked["state"], asked["options"]) == ("open", ["go on", "wait until tomorrow"])
@@ -57,8 +76,7 @@ async def test_tokens_of_a_day_used_up_pause_the_agent_until_midnight(daemon: In
     assert [one["state"] for one in await limit_asks(daemon)] == ["open"]
     await idle_after(daemon, minutes=1)
     assert (await runs_of(daemon, "kai"))[2]["text"] == "done: four"  # both, in one turn
-    now = await status_of(daemon, "kai")
-    assert (now["state"], now["tokens_today"], now["why"], now["until"]) == ("idle", 40, None, None)
+    assert await facts(daemon, "state", "tokens_today", "why", "until") == ("idle", 40, None, None)
     [asked] = await limit_asks(daemon)
     assert (asked["state"], asked["comment"]) == ("cancelled", "it is not paused any more")
 
@@ -67,11 +85,9 @@ async def test_tokens_of_a_day_used_up_pause_the_agent_until_midnight(daemon: In
 async def test_dollars_of_a_day_used_up_pause_the_agent_until_midnight(daemon: InProcessDaemon) -> None:
     await hire(daemon, "kai", SPENDER, daily_cost=0.75)
     assert [await ask(daemon), await ask(daemon), await ask(daemon)] == ["done", "done", "pending"]
-    now = await status_of(daemon, "kai")
-    assert (now["cost_today"], now["why"]) == (1.0, "it has used $1.00 of its $0.75 a day")
+    assert await facts(daemon, "cost_today", "why") == (1.0, "it has used $1.00 of its $0.75 a day")
     await idle_after(daemon, hours=12)
-    now = await status_of(daemon, "kai")
-    assert (now["state"], now["cost_today"], now["due"]) == ("idle", 0.5, 0)
+    assert await facts(daemon, "state", "cost_today", "due") == ("idle", 0.5, 0)
     [asked] = await limit_asks(daemon)
     assert "$1.00 of its $0.75" in asked["question"]
 
@@ -88,8 +104,7 @@ async def test_what_uses_nothing_up_is_never_stopped(daemon: InProcessDaemon) ->
 async def test_what_others_use_up_does_not_count(daemon: InProcessDaemon) -> None:
     await hire(daemon, "kai", SPENDER, daily_tokens=40)
     await hire(daemon, "zoe", SPENDER)
-    await daemon.send("agent:zoe")
-    await idle_after(daemon)
+    await idle_after_send(daemon, "agent:zoe")
     assert (await status_of(daemon, "zoe"))["tokens_today"] == 40
     assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
 
@@ -98,8 +113,7 @@ async def test_what_others_use_up_does_not_count(daemon: InProcessDaemon) -> Non
 async def test_a_turn_that_failed_has_used_up_nothing_that_is_known(daemon: InProcessDaemon) -> None:
     await hire(daemon, "kai", "sys.exit(1)", daily_tokens=10)
     assert await ask(daemon) == "pending"
-    now = await status_of(daemon, "kai")
-    assert (now["tokens_today"], now["state"]) == (0, "retrying")
+    assert await facts(daemon, "tokens_today", "state") == (0, "retrying")
 
 
 @frozen(quiet=False)
@@ -107,8 +121,7 @@ async def test_what_a_turn_said_it_used_up_counts_also_when_it_fails(daemon: InP
     say = 'print(json.dumps({"hiboss": "usage", "tokens_in": 7, "cost": 0.5})); sys.exit(1)'
     await hire(daemon, "kai", f"import json; {say}", daily_tokens=10)
     assert await ask(daemon) == "pending"
-    now = await status_of(daemon, "kai")
-    assert (now["tokens_today"], now["cost_today"], now["state"]) == (7, 0.5, "retrying")
+    assert await facts(daemon, "tokens_today", "cost_today", "state") == (7, 0.5, "retrying")
 
 
 # --- resume ------------------------------------------------------------------------------------
@@ -121,9 +134,8 @@ async def test_let_go_on_by_the_boss_it_counts_anew_today(daemon: InProcessDaemo
     await idle_after(daemon, minutes=1)
     assert (await daemon.ask("agent.resume", name="kai"))["changed"]
     await idle_after(daemon)
-    now = await status_of(daemon, "kai")
-    assert (now["state"], now["tokens_today"], now["due"]) == ("idle", 120, 0)
-    assert now["counted_since"] is not None  # of which 40 since then
+    assert await facts(daemon, "state", "tokens_today", "due") == ("idle", 120, 0)
+    assert await facts(daemon, "counted_since") != (None,)  # of which 40 since then
     assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]  # another 80, and no more
     assert [one["state"] for one in await limit_asks(daemon)] == ["cancelled", "open"]
     await idle_after(daemon, hours=12)
@@ -152,8 +164,7 @@ async def test_a_limit_lowered_below_what_was_used_stops_the_next_turn(daemon: I
 
 @frozen()
 async def test_a_limit_that_is_raised_or_taken_away_lets_it_go_on(daemon: InProcessDaemon) -> None:
-    await hire(daemon, "kai", SPENDER, daily_tokens=40)
-    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    await used_up(daemon)
     await limit(daemon, daily_tokens=80)
     await idle_after(daemon)
     assert (await status_of(daemon, "kai"))["due"] == 0
@@ -166,12 +177,10 @@ async def test_a_limit_that_is_raised_or_taken_away_lets_it_go_on(daemon: InProc
 
 @frozen()
 async def test_another_word_about_a_paused_agent_does_not_let_it_go_on(daemon: InProcessDaemon) -> None:
-    await hire(daemon, "kai", SPENDER, daily_tokens=40)
-    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    await used_up(daemon)
     await limit(daemon, description="a spender", daily_cost=100)
     await idle_after(daemon)
-    now = await status_of(daemon, "kai")
-    assert (now["state"], now["due"]) == ("paused", 1)
+    assert await facts(daemon, "state", "due") == ("paused", 1)
     assert [one["state"] for one in await limit_asks(daemon)] == ["open"]
 
 
@@ -182,21 +191,17 @@ async def test_who_was_paused_by_the_boss_does_not_go_on_at_midnight(daemon: InP
     await daemon.ask("agent.pause", name="kai", reason="a day off")
     assert await ask(daemon) == "pending"
     await idle_after(daemon, hours=24)
-    now = await status_of(daemon, "kai")
-    assert (now["state"], now["why"], now["due"]) == ("paused", "a day off", 1)
+    assert await facts(daemon, "state", "why", "due") == ("paused", "a day off", 1)
     assert await limit_asks(daemon) == []
 
 
 @frozen()
 async def test_midnight_comes_also_for_a_daemon_that_was_closed(daemon: InProcessDaemon) -> None:
-    await hire(daemon, "kai", SPENDER, daily_tokens=40)
-    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
-    await daemon.restart(hours=3)
-    await idle_after(daemon)
+    await used_up(daemon)
+    await idle_after_restart(daemon, hours=3)
     assert (await status_of(daemon, "kai"))["state"] == "paused"
     assert [one["state"] for one in await limit_asks(daemon)] == ["open"]
-    await daemon.restart(hours=10)
-    await idle_after(daemon)
+    await idle_after_restart(daemon, hours=10)
     assert (await status_of(daemon, "kai"))["due"] == 0
 
 
@@ -205,14 +210,11 @@ async def test_midnight_comes_also_for_a_daemon_that_was_closed(daemon: InProces
 
 @frozen()
 async def test_the_answer_go_on_resumes_it_with_the_same_amount_again(daemon: InProcessDaemon) -> None:
-    await hire(daemon, "kai", SPENDER, daily_tokens=40)
-    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    await used_up(daemon)
     [asked] = await limit_asks(daemon)
     await idle_after(daemon, minutes=1)
-    await daemon.ask("ask.answer", id=asked["id"], choice="go on")
-    await idle_after(daemon)
-    now = await status_of(daemon, "kai")
-    assert (now["state"], now["due"], now["tokens_today"]) == ("idle", 0, 80)
+    await idle_after_ask(daemon, "ask.answer", id=asked["id"], choice="go on")
+    assert await facts(daemon, "state", "due", "tokens_today") == ("idle", 0, 80)
     assert await ask(daemon) == "pending"  # and no more
     assert [one["state"] for one in await limit_asks(daemon)] == ["answered", "open"]
 
@@ -221,8 +223,7 @@ async def test_the_answer_go_on_resumes_it_with_the_same_amount_again(daemon: In
 async def test_the_answer_to_wait_changes_nothing_and_is_not_asked_again_today(
     daemon: InProcessDaemon,
 ) -> None:
-    await hire(daemon, "kai", SPENDER, daily_tokens=40)
-    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    await used_up(daemon)
     [asked] = await limit_asks(daemon)
     await daemon.ask("ask.answer", id=asked["id"], choice="wait until tomorrow")
     assert await ask(daemon) == "pending"
@@ -234,8 +235,7 @@ async def test_the_answer_to_wait_changes_nothing_and_is_not_asked_again_today(
 
 @frozen()
 async def test_what_is_asked_ends_when_it_is_decided_in_another_way(daemon: InProcessDaemon) -> None:
-    await hire(daemon, "kai", SPENDER, daily_tokens=40)
-    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    await used_up(daemon)
     await limit(daemon, daily_tokens=80)
     await idle_after(daemon)
     assert [one["state"] for one in await limit_asks(daemon)] == ["cancelled"]
@@ -250,8 +250,7 @@ async def test_what_is_asked_ends_when_it_is_decided_in_another_way(daemon: InPr
 
 @frozen()
 async def test_the_ask_of_a_deleted_agent_ends(daemon: InProcessDaemon) -> None:
-    await hire(daemon, "kai", SPENDER, daily_tokens=40)
-    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    await used_up(daemon)
     await daemon.ask("agent.delete", name="kai")
     assert [one["state"] for one in await limit_asks(daemon)] == ["cancelled"]
 
@@ -260,15 +259,12 @@ async def test_the_ask_of_a_deleted_agent_ends(daemon: InProcessDaemon) -> None:
 async def test_a_task_in_the_background_of_an_agent_that_fetches_goes_on_too(daemon: InProcessDaemon) -> None:
     await hire(daemon, "kai", SPENDER, daily_tokens=40)
     await limit(daemon, mode="pull")
-    await daemon.ask("agent.background", "kai", task="one")
-    await idle_after(daemon)
-    second = await daemon.ask("agent.background", "kai", task="two")
-    await idle_after(daemon)
+    await idle_after_ask(daemon, "agent.background", "kai", task="one")
+    second = await idle_after_ask(daemon, "agent.background", "kai", task="two")
     assert (await daemon.get(second["ids"][0]))["status"] == "pending"
     [asked] = await limit_asks(daemon)
     await idle_after(daemon, minutes=1)
-    await daemon.ask("ask.answer", id=asked["id"], choice="go on")
-    await idle_after(daemon)
+    await idle_after_ask(daemon, "ask.answer", id=asked["id"], choice="go on")
     assert (await daemon.get(second["ids"][0]))["status"] == "done"
 
 
@@ -280,13 +276,10 @@ async def test_tasks_in_the_background_use_the_same_budget_and_go_on_at_midnight
     daemon: InProcessDaemon,
 ) -> None:
     await hire(daemon, "kai", SPENDER, daily_tokens=40)
-    first = await daemon.ask("agent.background", "kai", task="one")
-    await idle_after(daemon)
+    first = await idle_after_ask(daemon, "agent.background", "kai", task="one")
     # The result is a message for kai, and needs a turn.
-    now = await status_of(daemon, "kai")
-    assert (now["tokens_today"], now["state"], now["due"]) == (40, "paused", 1)
-    second = await daemon.ask("agent.background", "kai", task="two")
-    await idle_after(daemon)
+    assert await facts(daemon, "tokens_today", "state", "due") == (40, "paused", 1)
+    second = await idle_after_ask(daemon, "agent.background", "kai", task="two")
     statuses = [(await daemon.get(one["ids"][0]))["status"] for one in (first, second)]
     assert statuses == ["done", "pending"]
     await limit(daemon, daily_tokens=1000)
@@ -300,8 +293,7 @@ async def test_tasks_in_the_background_use_the_same_budget_and_go_on_at_midnight
 async def used_up_at(daemon: InProcessDaemon, zone: str) -> str:
     """Let kai use up its budget in this time zone; return until when it is paused."""
     await daemon.ask("boss.set", timezone=zone)
-    await hire(daemon, "kai", SPENDER, daily_tokens=40)
-    assert [await ask(daemon), await ask(daemon)] == ["done", "pending"]
+    await used_up(daemon)
     return str((await status_of(daemon, "kai"))["until"])
 
 
@@ -342,8 +334,7 @@ async def test_a_midnight_that_does_not_come(daemon: InProcessDaemon) -> None:
     """In Cairo the clocks go from 24:00 to 01:00."""
     assert await used_up_at(daemon, "Africa/Cairo") == "2030-04-25T22:00:00.000Z"
     await idle_after(daemon, hours=2)
-    now = await status_of(daemon, "kai")
-    assert (now["due"], now["tokens_today"]) == (0, 40)
+    assert await facts(daemon, "due", "tokens_today") == (0, 40)
 
 
 @frozen(at=datetime(2030, 11, 3, 4, 30, tzinfo=UTC))

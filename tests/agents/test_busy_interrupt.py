@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.agents.test_steering import HEAD
-from tests.support.daemons import daemon_with, wait_until
-from tests.support.holding_agents import HoldingWorker, control
+from tests.support.daemons import daemon_fixture
+from tests.support.holding_agents import HoldingWorker
 from tests.support.parties import agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, rows
+from tests.support.shell_agents import Boss, Worker, end_all, eventually, rows
+from tests.support.waits import wait_until
 
 HOLDS_OPEN = """
 while "go on" not in (hear() or {}).get("text", "go on"):
@@ -23,11 +23,7 @@ say("final", text="done")
 """
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), parallel_runs=2, finish_seconds=0.1) as running:
-        yield running
-        running.check()
+daemon = daemon_fixture(parallel_runs=2, finish_seconds=0.1)
 
 
 @pytest.fixture
@@ -37,18 +33,11 @@ def nex(daemon: RunningDaemon, tmp_path: Path) -> Iterator[HoldingWorker]:
 
 
 @pytest.fixture
-def open_nex(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
+def open_nex(worker: Worker) -> Worker:
     """An agent whose program takes words during its turn."""
-    worker = Worker(daemon, tmp_path, busy="interrupt")
-    worker.change(settings={"input": "open"})
+    worker.change(settings={"input": "open"}, busy="interrupt")
     worker.program.becomes(HEAD + HOLDS_OPEN)
-    yield worker
-    end_all(daemon)
-
-
-@pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
-    return Boss(daemon)
+    return worker
 
 
 def heard(worker: Worker) -> list[str]:
@@ -64,27 +53,22 @@ def heard(worker: Worker) -> list[str]:
 def test_a_persons_new_message_ends_the_run_there_and_both_come_in_one_turn(
     ada: Boss, nex: HoldingWorker
 ) -> None:
-    old = ada.tell(nex, text="hold this")
-    nex.works()
+    old = nex.holding(ada.tell(nex, text="hold this"))
     new = ada.tell(nex, text="no, the other one")
     assert nex.shown(2) == [old, new]
     assert f"set-aside-for: {ada.get(new)['message']}" in nex.turn(2)
-    nex.program.let_go()
-    nex.all_done(old, new)
+    nex.goes_on_until_done(old, new)
     assert nex.history() == [("interrupted", "preempted", [old]), ("completed", None, [old, new])]
     assert nex.preempts() == [("agent:system", "applied", f"{new} was written by a person while it worked")]
     assert [ada.get(one)["attempts"] for one in (old, new)] == [0, 0]
-    assert_idle(nex.daemon, nex.program)
 
 
 @pytest.mark.parametrize("busy", ["collect", "followup"])
 def test_other_policies_let_the_run_go_on(ada: Boss, nex: HoldingWorker, busy: str) -> None:
     nex.change(busy=busy)
-    old = ada.tell(nex, text="hold")
-    nex.works()
+    old = nex.holding(ada.tell(nex, text="hold"))
     new = ada.tell(nex)
-    nex.program.let_go()
-    nex.all_done(old, new)
+    nex.goes_on_until_done(old, new)
     assert [shown for *_, shown in nex.history()] == [[old], [new]]
 
 
@@ -96,29 +80,24 @@ def test_neither_agents_nor_other_conversations_nor_deferred_mail_end_a_run(
     first = kai.tell(nex, text="hold")
     nex.works()
     others = [kai.tell(nex), ada.tell(nex), nex.tell(nex)]
-    nex.program.let_go()
-    nex.all_done(first, *others)
+    nex.goes_on_until_done(first, *others)
     assert "interrupted" not in {status for status, *_ in nex.history()}
     assert nex.preempts() == []
     assert ada.get(later)["status"] == "pending"
 
 
 def test_a_run_whose_sender_wants_no_interruption_goes_on(ada: Boss, nex: HoldingWorker) -> None:
-    kept = ada.tell(nex, text="hold", interruptible=False)
-    nex.works()
+    kept = nex.holding(ada.tell(nex, text="hold", interruptible=False))
     new = ada.tell(nex)
-    nex.program.let_go()
-    nex.all_done(kept, new)
+    nex.goes_on_until_done(kept, new)
     assert [shown for *_, shown in nex.history()] == [[kept], [new]]
 
 
 def test_messages_in_quick_succession_end_one_run_and_are_collected(ada: Boss, nex: HoldingWorker) -> None:
-    old = ada.tell(nex, text="hold")
-    nex.works()
+    old = nex.holding(ada.tell(nex, text="hold"))
     burst = [*ada.flood(nex, 15, from_="user:boss")]
     assert nex.shown(2) == [old, *burst[:8], burst[-1]]  # ten, and the last words are among them
-    nex.program.let_go()
-    nex.all_done(old, *burst)
+    nex.goes_on_until_done(old, *burst)
     assert nex.history()[0] == ("interrupted", "preempted", [old])
     assert [status for status, *_ in nex.history()[1:]] == ["completed", "completed"]
     assert len(nex.preempts()) == 1
@@ -127,13 +106,11 @@ def test_messages_in_quick_succession_end_one_run_and_are_collected(ada: Boss, n
 def test_a_person_comes_before_critical_mail_where_they_wrote_it_and_nobody_else_does(
     ada: Boss, nex: HoldingWorker
 ) -> None:
-    urgent = ada.tell(nex, text="hold", priority="critical")
-    nex.works()
+    urgent = nex.holding(ada.tell(nex, text="hold", priority="critical"))
     other = agent(nex.daemon).tell(nex, priority="critical")
     new = ada.tell(nex, text="the other fire")
     assert nex.shown(2) == [urgent, new]
-    nex.program.let_go()
-    nex.all_done(urgent, other, new)
+    nex.goes_on_until_done(urgent, other, new)
     assert nex.preempts() == [("agent:system", "applied", f"{new} was written by a person while it worked")]
     assert [shown for *_, shown in nex.history()] == [[urgent], [urgent, new], [other]]
 
@@ -150,8 +127,7 @@ def test_critical_mail_goes_first_and_what_a_person_said_comes_with_what_was_set
     urgent = agent(nex.daemon).tell(nex, priority="critical")
     wait_until(lambda: nex.preempts())
     new = ada.tell(nex)
-    nex.program.let_go()
-    nex.all_done(old, urgent, new)
+    nex.goes_on_until_done(old, urgent, new)
     assert [shown for *_, shown in nex.history()] == [[old], [urgent], [old, new]]
 
 
@@ -173,29 +149,6 @@ def test_a_run_that_waits_for_an_answer_is_ended_and_its_question_with_it(
 # --- words that reach the turn -----------------------------------------------------------
 
 
-def test_a_provider_that_can_take_words_gets_them_and_its_run_goes_on(ada: Boss, open_nex: Worker) -> None:
-    old = ada.tell(open_nex, text="begin")
-    run = open_nex.under_way()["id"]
-    new = ada.tell(open_nex, text="go on, but\nfrom: agent:kai")
-    wait_until(lambda: ada.get(new)["status"] == "done")
-    [ended] = open_nex.runs()
-    assert (ended["id"], ended["status"], ended["envelopes"]) == (run, "completed", [old, new])
-    [told] = heard(open_nex)
-    assert f"envelope-id: {new}\nfrom: user:boss\n" in told and "> go on, but\n> from: agent:kai" in told
-    assert "redelivered" not in told
-    assert [ada.get(one)["read_at"] is not None for one in (old, new)] == [True, True]
-    assert open_nex.answers_to(old) == ["done"]
-    assert (
-        rows(
-            open_nex.daemon,
-            "SELECT 1 FROM control k JOIN address a ON a.id = k.agent WHERE a.name = ?",
-            open_nex.name,
-        )
-        == []
-    )
-    assert_idle(open_nex.daemon, open_nex.program)
-
-
 def test_several_messages_reach_the_turn_in_their_order(ada: Boss, open_nex: Worker) -> None:
     ada.tell(open_nex, text="begin")
     open_nex.under_way()
@@ -208,18 +161,6 @@ def test_several_messages_reach_the_turn_in_their_order(ada: Boss, open_nex: Wor
     assert len(open_nex.runs()) == 1
 
 
-def test_what_a_turn_took_comes_back_with_it_when_it_fails(ada: Boss, open_nex: Worker) -> None:
-    fails = "hear()\nif not os.path.exists(D + '/again'):\n    open(D + '/again', 'w')\n    sys.exit(3)\n"
-    open_nex.program.becomes(HEAD + fails + "say('final', text='done')\n")
-    old = ada.tell(open_nex, text="begin")
-    open_nex.under_way()
-    new = ada.tell(open_nex, text="more")
-    failed = open_nex.settled()
-    assert (failed["status"], failed["envelopes"]) == ("failed", [old, new])
-    found: list[Any] = [ada.get(one) for one in (old, new)]
-    assert [(one["status"], one["waits"], one["attempts"]) for one in found] == [("pending", "retry", 1)] * 2
-
-
 def test_a_turn_that_takes_no_more_words_is_ended_for_them(ada: Boss, open_nex: Worker) -> None:
     said = "say('final', text='too early')\nsys.stdin.read()\nopen(D + '/shut', 'w')\nimport time\ntime.sleep(1000)\n"
     open_nex.program.becomes(HEAD + said)
@@ -230,27 +171,3 @@ def test_a_turn_that_takes_no_more_words_is_ended_for_them(ada: Boss, open_nex: 
     eventually(lambda: open_nex.answers_to(new), ["done"])
     assert open_nex.answers_to(old) == []
     assert [one["envelopes"] for one in open_nex.runs()] == [[old], [old, new]]
-
-
-def test_critical_mail_ends_the_run_of_a_provider_that_can_take_words_too(
-    ada: Boss, open_nex: Worker
-) -> None:
-    old = ada.tell(open_nex, text="begin")
-    open_nex.under_way()
-    open_nex.program.becomes(HEAD + "say('final', text='done')\n")
-    urgent = agent(open_nex.daemon).tell(open_nex, priority="critical")
-    wait_until(lambda: all(ada.get(one)["status"] == "done" for one in (old, urgent)))
-    assert [one["envelopes"] for one in open_nex.runs()] == [[old], [urgent], [old]]
-    lines = (open_nex.program.directory / "heard").read_text().splitlines()
-    assert {"hiboss": "interrupt"} in [json.loads(line) for line in lines]  # before any signal
-
-
-def test_words_for_a_paused_run_wait_until_it_goes_on(ada: Boss, open_nex: Worker) -> None:
-    old = ada.tell(open_nex, text="begin")
-    run = open_nex.under_way()["id"]
-    assert control(open_nex.daemon, "pause", run=run)[0] == "applied"
-    new = ada.tell(open_nex, text="go on")
-    assert ada.get(new)["status"] == "pending"
-    assert control(open_nex.daemon, "resume", run=run)[0] == "applied"
-    wait_until(lambda: all(ada.get(one)["status"] == "done" for one in (old, new)))
-    assert [one["envelopes"] for one in open_nex.runs()] == [[old, new]]

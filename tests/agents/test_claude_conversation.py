@@ -21,6 +21,7 @@ from hiboss.agents.providers.claude.settings import ClaudeSettings
 from hiboss.core.contracts.failures import LaneError, TurnError
 from hiboss.core.contracts.provider import Answer, TurnInput
 from hiboss.testing.recorded_run import RecordedRun, sample_turn
+from tests.support.raising import raised
 
 HEAD = f"""#!{sys.executable} -IS
 import json, os, sys, time
@@ -100,15 +101,15 @@ def test_a_program_that_ends_before_it_answered_words_fails_the_turn(
     tmp_path: Path, end: str, known: str
 ) -> None:
     body = STEERED.replace('user_message_uuids=[turn["uuid"]]', known)
-    with pytest.raises(TurnError) as raised:
-        steered(tmp_path, f"{body}\n{end}")
-    assert raised.value.kind == "no_result" and "answered all" in raised.value.text
+    error = raised(TurnError, steered, tmp_path, f"{body}\n{end}")
+    assert error.kind == "no_result" and "answered all" in error.text
 
 
 def test_a_program_that_ends_before_it_reads_words_fails_the_turn(tmp_path: Path) -> None:
-    with pytest.raises(TurnError) as raised:
-        steered(tmp_path, 'takes_turn(); hear(); result("first"); os.kill(os.getpid(), 9)')
-    assert raised.value.kind == "no_result"
+    error = raised(
+        TurnError, steered, tmp_path, 'takes_turn(); hear(); result("first"); os.kill(os.getpid(), 9)'
+    )
+    assert error.kind == "no_result"
 
 
 def test_a_program_that_is_killed_after_it_answered_all_has_an_answer(tmp_path: Path) -> None:
@@ -132,9 +133,8 @@ assert hear() is None
 
 def test_a_program_that_ends_in_a_model_call_after_its_result_fails_the_turn(tmp_path: Path) -> None:
     call = 'say("stream_event", event={"type": "message_start", "message": {"id": "m"}})'
-    with pytest.raises(TurnError) as raised:
-        taken(tmp_path, f'takes_turn(); result("first"); {call}')
-    assert raised.value.kind == "no_result"
+    error = raised(TurnError, taken, tmp_path, f'takes_turn(); result("first"); {call}')
+    assert error.kind == "no_result"
 
 
 def test_input_stays_open_while_tasks_work_in_the_background(tmp_path: Path) -> None:
@@ -204,16 +204,14 @@ result("never mind")
 def test_a_program_that_does_not_begin_stops_the_lane(
     tmp_path: Path, body: str, kind: str, words: str
 ) -> None:
-    with pytest.raises(LaneError) as raised:
-        taken(tmp_path, body, arguments="--mine 3")
-    assert raised.value.kind == kind and words in raised.value.text
+    error = raised(LaneError, taken, tmp_path, body, arguments="--mine 3")
+    assert error.kind == kind and words in error.text
 
 
 @pytest.mark.parametrize("end", ["sys.exit(0)", "os.kill(os.getpid(), 9)", "sys.exit(7)"])
 def test_a_program_that_ends_without_a_result_fails_the_turn(tmp_path: Path, end: str) -> None:
-    with pytest.raises(TurnError) as raised:
-        taken(tmp_path, f"takes_turn(); {end}")
-    assert raised.value.kind == "no_result"
+    error = raised(TurnError, taken, tmp_path, f"takes_turn(); {end}")
+    assert error.kind == "no_result"
 
 
 def test_an_older_version_that_repeats_no_message_is_answered_too(tmp_path: Path) -> None:

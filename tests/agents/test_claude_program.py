@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import stat
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,17 @@ from hiboss.agents.providers import programs
 from hiboss.agents.providers.claude import arguments, program
 from hiboss.agents.providers.claude.settings import ClaudeSettings
 from hiboss.core.contracts.failures import LaneError
+from tests.support.moved_clock import MovedClock
+from tests.support.raising import raised
+from tests.support.waits import happens
+
+LONG = 200.0  # seconds
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for a program as long as it takes to start it on a busy machine."""
+    monkeypatch.setattr(programs.call, "__defaults__", (LONG,))
 
 
 def make(path: Path, text: str = "echo 2.1.326 '(Claude Code)'") -> Path:
@@ -71,15 +82,12 @@ def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
     assert programs.locate("own/hbtool", home(tmp_path)) is None
 
 
-def test_a_version_is_asked_for_once_until_the_program_changes(tmp_path: Path) -> None:
-    async def story() -> None:
-        there = make(tmp_path / "hbtool", f"echo x >> {tmp_path}/asked; echo hbtool 1.20.3")
-        assert [await programs.version(str(there), home(tmp_path)) for _ in range(3)] == ["1.20.3"] * 3
-        make(there, f"echo x >> {tmp_path}/asked; echo hbtool version 2.0, at your service")
-        assert await programs.version(str(there), home(tmp_path)) == "2.0"
-        assert (tmp_path / "asked").read_text() == "x\nx\n"
-
-    asyncio.run(story())
+async def test_a_version_is_asked_for_once_until_the_program_changes(tmp_path: Path) -> None:
+    there = make(tmp_path / "hbtool", f"echo x >> {tmp_path}/asked; echo hbtool 1.20.3")
+    assert [await programs.version(str(there), home(tmp_path)) for _ in range(3)] == ["1.20.3"] * 3
+    make(there, f"echo x >> {tmp_path}/asked; echo hbtool version 2.0, at your service")
+    assert await programs.version(str(there), home(tmp_path)) == "2.0"
+    assert (tmp_path / "asked").read_text() == "x\nx\n"
 
 
 @pytest.mark.parametrize(
@@ -91,22 +99,40 @@ def test_a_program_that_says_no_version_has_none(tmp_path: Path, text: str) -> N
     assert asyncio.run(programs.version(str(there), home(tmp_path))) == ""
 
 
-def test_a_program_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    there = make(tmp_path / "hbtool", f"sleep 1000 & echo $! > {tmp_path}/child; wait")
-    assert asyncio.run(programs.call([str(there)], {"PATH": os.environ["PATH"]}, 0.5)) is None
-    child = int((tmp_path / "child").read_text())
-    assert not _lives(child)
+@pytest.mark.usefixtures("quick")
+async def test_a_program_that_does_not_end_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    there = make(
+        tmp_path / "hbtool",
+        f"sleep 1000 & echo $! > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/child; wait",
+    )
+    clock, environment = MovedClock(), {"PATH": os.environ["PATH"]}
+    for call, nothing in (
+        (programs.version(str(there), environment), ""),
+        (programs.call([str(there)], environment), None),
+    ):
+        spoken = asyncio.create_task(call)
+        await happens((tmp_path / "child").exists)
+        await clock.move(LONG)
+        assert await spoken == nothing
+        assert not _lives(int((tmp_path / "child").read_text()))
+        (tmp_path / "child").unlink()
 
 
-@pytest.mark.parametrize("to", ["", " >&2"])
-def test_a_program_that_writes_without_an_end_is_read_no_further(tmp_path: Path, to: str) -> None:
-    there = make(tmp_path / "hbtool", f"echo 1.2.3; exec cat /dev/zero{to}")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    spoken = asyncio.run(programs.call([str(there)], {"PATH": os.environ["PATH"]}, 1.0))
-    assert spoken is None or (spoken.status != 0 and len(spoken.output) <= programs.OUTPUT_BYTES)
-    assert (spoken is None) == bool(to)
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 * 1024  # in kB
-    assert asyncio.run(programs.version(str(there), {"PATH": os.environ["PATH"]})) == ""
+@pytest.mark.usefixtures("quick")
+async def test_of_a_program_that_writes_without_an_end_little_is_kept(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"]}
+    endless = make(tmp_path / "endless", "echo 1.2.3; exec cat /dev/zero")
+    spoken = await programs.call([str(endless)], environment)
+    assert spoken is not None and spoken.status != 0 and len(spoken.output) <= programs.OUTPUT_BYTES
+    assert await programs.version(str(endless), environment) == ""
+    complains = make(tmp_path / "complains", "head -c 50000000 /dev/zero >&2; echo 1.2.3")
+    tracemalloc.start()
+    try:
+        spoken = await programs.call([str(complains)], environment)
+        assert spoken is not None and spoken.output == "1.2.3\n"
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000  # bytes, at most at one time
+    finally:
+        tracemalloc.stop()
 
 
 def _lives(pid: int) -> bool:
@@ -165,9 +191,8 @@ def test_a_missing_program_names_the_command(tmp_path: Path) -> None:
     settings = ClaudeSettings(program="hb-no-such-claude")
     finding = asyncio.run(program.find(settings, home(tmp_path)))
     assert finding.problem and finding.help == "npm install -g @anthropic-ai/claude-code"
-    with pytest.raises(LaneError) as raised:
-        program.located(settings, home(tmp_path))
-    assert raised.value.kind == "no_program" and "npm install" in raised.value.text
+    error = raised(LaneError, program.located, settings, home(tmp_path))
+    assert error.kind == "no_program" and "npm install" in error.text
 
 
 # --- how it is called ----------------------------------------------------------------------
@@ -274,5 +299,4 @@ def test_the_key_of_the_agent_is_given_by_the_environment_alone() -> None:
     ],
 )
 def test_settings_that_can_never_work_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
-        ClaudeSettings(**settings)
+    raised(ValidationError, ClaudeSettings, **settings)

@@ -15,6 +15,8 @@ from hiboss.core.contracts.provider import Answer
 from hiboss.core.option_models import validate
 from hiboss.testing.recorded_run import RecordedRun
 from tests.agents.codex_recorded import FIRST, THREAD, WITH_TOOL, StandIn, error_line, recorded, turn_of
+from tests.support.raising import raised
+from tests.support.sweeps import sweep
 
 WAITING = error_line(
     "Reconnecting... waiting for network",
@@ -56,8 +58,7 @@ def taken(
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(Refused):
-        validate(Codex.Settings, settings, "codex")
+    raised(Refused, validate, Codex.Settings, settings, "codex")
 
 
 @pytest.mark.parametrize(
@@ -102,9 +103,8 @@ def test_a_turn_begins_with_its_instructions_its_text_and_its_effort(codex: Stan
 
 def test_who_is_not_logged_in_begins_no_thread(codex: StandIn) -> None:
     codex.plan["account/read"] = [{"result": {"account": None, "requiresOpenaiAuth": True}}]
-    with pytest.raises(LaneError) as raised:
-        taken(codex)
-    assert raised.value.kind == "not_logged_in" and "codex login" in raised.value.text
+    error = raised(LaneError, taken, codex)
+    assert error.kind == "not_logged_in" and "codex login" in error.text
     assert not codex.got("thread/start")
 
 
@@ -118,8 +118,7 @@ def test_a_thread_that_cannot_be_copied_is_lost(codex: StandIn) -> None:
         {"error": {"code": -32600, "message": f"{THREAD} already has an active writer"}}
     ]
     codex.plan["thread/fork"] = [{"error": {"code": -32600, "message": "Invalid request: unknown variant"}}]
-    with pytest.raises(SessionLost, match="open in another program"):
-        taken(codex, given={"session": THREAD})
+    raised(SessionLost, taken, codex, says="open in another program", given={"session": THREAD})
 
 
 @pytest.mark.parametrize("step", ["initialize", "thread/start", "turn/start"])
@@ -127,16 +126,14 @@ def test_an_answer_of_another_form_stops_the_lane(codex: StandIn, step: str) -> 
     codex.plan[step] = [
         {"error": {"code": 1, "message": "what?"}} if step == "initialize" else {"result": {}}
     ]
-    with pytest.raises(LaneError) as raised:
-        taken(codex)
-    assert raised.value.kind == "outdated" and "npm install" in raised.value.text
+    error = raised(LaneError, taken, codex)
+    assert error.kind == "outdated" and "npm install" in error.text
 
 
 def test_an_old_version_stops_the_lane(tmp_path: Path) -> None:
     codex = StandIn(tmp_path, version="0.99.1")
-    with pytest.raises(LaneError) as raised:
-        taken(codex)
-    assert raised.value.kind == "outdated" and "0.99.1" in raised.value.text
+    error = raised(LaneError, taken, codex)
+    assert error.kind == "outdated" and "0.99.1" in error.text
     finding = asyncio.run(codex.make().find(codex.turn().environment, str(codex.workspace)))
     assert finding is not None and "0.99.1" in finding.found and finding.help.endswith("@latest")
     assert "npm" not in finding.problem
@@ -149,13 +146,37 @@ def test_a_program_without_a_version_has_a_problem(tmp_path: Path) -> None:
     assert finding.help == f"{codex.program} --version"
 
 
+def test_a_home_where_its_sandbox_does_not_work_with_bubblewrap_is_a_problem(codex: StandIn) -> None:
+    (codex.directory / "bin").mkdir()
+    (codex.directory / "bin" / "bwrap").symlink_to("/bin/true")
+    boxed, unboxed = str(codex.directory / "bin"), "/nowhere"
+    helps = 'CODEX_HOME="$HOME/.codex" hiboss daemon restart'
+    cases = (
+        ({"CODEX_HOME": "/tmp", "PATH": boxed}, "below /tmp", helps),
+        ({"CODEX_HOME": "/dev", "PATH": boxed}, "below /dev", helps),
+        ({"CODEX_HOME": "/usr/bin", "TMPDIR": "/usr", "PATH": boxed}, "below /usr", helps),
+        ({"HOME": "/tmp/ada", "PATH": boxed}, "is /tmp/ada/.codex", ""),  # its usual home is no better
+        ({"CODEX_HOME": "/usr", "PATH": boxed}, "", ""),
+        ({"CODEX_HOME": "/tmp", "PATH": unboxed}, "", ""),
+    )
+    with sweep() as row:
+        for environment, problem, help_ in cases:
+            with row(environment):
+                given = {"HOME": "/home/ada", **environment}
+                provider = codex.make(api_key="sk-1")
+                finding = asyncio.run(provider.find(given, str(codex.workspace)))
+                assert finding is not None and finding.found.endswith("with the key of the agent")
+                assert problem in finding.problem and bool(problem) == bool(finding.problem)
+                assert finding.help == help_
+    free = asyncio.run(codex.make(api_key="sk-1", autonomy="high").find(cases[0][0], str(codex.workspace)))
+    assert free is not None and not free.problem
+
+
 def test_a_missing_workspace_stops_the_lane(codex: StandIn) -> None:
-    with pytest.raises(LaneError) as raised:
-        taken(codex, given={"workspace": str(codex.directory / "nowhere")})
-    assert raised.value.kind == "no_workspace" and not codex.got()
-    with pytest.raises(LaneError) as raised:
-        taken(codex, given={"workspace": str(codex.program)})
-    assert raised.value.kind == "no_workspace" and raised.value.text.endswith("is not a directory")
+    error = raised(LaneError, taken, codex, given={"workspace": str(codex.directory / "nowhere")})
+    assert error.kind == "no_workspace" and not codex.got()
+    error = raised(LaneError, taken, codex, given={"workspace": str(codex.program)})
+    assert error.kind == "no_workspace" and error.text.endswith("is not a directory")
 
 
 # --- programs that do not behave --------------------------------------------------------
@@ -164,9 +185,8 @@ def test_a_missing_workspace_stops_the_lane(codex: StandIn) -> None:
 def test_a_program_that_only_waits_for_the_network_is_ended(codex: StandIn) -> None:
     turn = recorded(FIRST)
     codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, WAITING, WAITING]
-    with pytest.raises(LaneError) as raised:
-        taken(codex)
-    assert raised.value.kind == "unreachable"
+    error = raised(LaneError, taken, codex)
+    assert error.kind == "unreachable"
 
 
 def test_a_turn_that_did_something_waits_longer_for_the_network(codex: StandIn) -> None:
@@ -185,9 +205,8 @@ def test_a_program_that_tries_again_and_again_is_ended(codex: StandIn) -> None:
         {"result": {"turn": {"id": turn_of(turn)}}},
         *[again] * conversation.MOST_RETRIES,
     ]
-    with pytest.raises(LaneError) as raised:
-        taken(codex)
-    assert raised.value.kind == "overloaded"
+    error = raised(LaneError, taken, codex)
+    assert error.kind == "overloaded"
 
 
 def test_a_request_that_nobody_can_answer_gets_an_error(codex: StandIn) -> None:
@@ -208,38 +227,32 @@ def test_a_program_that_stays_after_its_turn_is_ended_and_its_answer_counts(
     assert taken(codex).text == "hello dear boss"
 
 
-def test_words_that_the_program_refuses_are_not_taken(codex: StandIn) -> None:
-    async def story() -> None:
-        turn = recorded(WITH_TOOL)
-        codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, *turn[:2]]
-        codex.plan["turn/steer"] = [
-            {"error": {"code": -32600, "message": "no active turn to steer"}},
-            *turn[2:],
-        ]
-        provider, run = codex.make(), RecordedRun()
-        task = asyncio.create_task(run.give(provider, codex.turn()))
-        while not run.heard or not any(one.kind == "tool" for one in run.heard):
-            await asyncio.sleep(0.01)
-        assert not await provider.steer("too late")
-        assert (await task).text == "steered"
-        assert codex.got("turn/steer")[0]["params"]["expectedTurnId"] == turn_of(turn)
-
-    asyncio.run(story())
+async def test_words_that_the_program_refuses_are_not_taken(codex: StandIn) -> None:
+    turn = recorded(WITH_TOOL)
+    codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, *turn[:2]]
+    codex.plan["turn/steer"] = [
+        {"error": {"code": -32600, "message": "no active turn to steer"}},
+        *turn[2:],
+    ]
+    provider, run = codex.make(), RecordedRun()
+    task = asyncio.create_task(run.give(provider, codex.turn()))
+    while not run.heard or not any(one.kind == "tool" for one in run.heard):
+        await asyncio.sleep(0.01)
+    assert not await provider.steer("too late")
+    assert (await task).text == "steered"
+    assert codex.got("turn/steer")[0]["params"]["expectedTurnId"] == turn_of(turn)
 
 
-def test_words_that_wait_when_the_program_ends_are_not_taken(codex: StandIn) -> None:
-    async def story() -> None:
-        turn = recorded(WITH_TOOL)
-        codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, *turn[:2]]
-        codex.plan["turn/steer"] = turn[2:]  # the turn ends, and nobody says a word about the words
-        provider, run = codex.make(), RecordedRun()
-        task = asyncio.create_task(run.give(provider, codex.turn()))
-        while not any(one.kind == "tool" for one in run.heard):
-            await asyncio.sleep(0.01)
-        assert not await provider.steer("too late")
-        assert (await task).text == "steered"
-
-    asyncio.run(story())
+async def test_words_that_wait_when_the_program_ends_are_not_taken(codex: StandIn) -> None:
+    turn = recorded(WITH_TOOL)
+    codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, *turn[:2]]
+    codex.plan["turn/steer"] = turn[2:]  # the turn ends, and nobody says a word about the words
+    provider, run = codex.make(), RecordedRun()
+    task = asyncio.create_task(run.give(provider, codex.turn()))
+    while not any(one.kind == "tool" for one in run.heard):
+        await asyncio.sleep(0.01)
+    assert not await provider.steer("too late")
+    assert (await task).text == "steered"
 
 
 def test_a_turn_that_codex_stops_by_itself_fails(codex: StandIn) -> None:
@@ -247,6 +260,5 @@ def test_a_turn_that_codex_stops_by_itself_fails(codex: StandIn) -> None:
     ended = {"threadId": THREAD, "turn": {"id": turn_of(turn), "status": "interrupted", "items": []}}
     stopped = {"method": "turn/completed", "params": ended}
     codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, *turn[:3], stopped]
-    with pytest.raises(TurnError) as raised:
-        taken(codex)
-    assert raised.value.kind == "interrupted" and raised.value.repeat
+    error = raised(TurnError, taken, codex)
+    assert error.kind == "interrupted" and error.repeat

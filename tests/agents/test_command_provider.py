@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hiboss.agents import process_control
 from hiboss.agents.providers.command import Command, CommandSettings
 from hiboss.agents.providers.command_output import OutputReader
 from hiboss.core.contracts.failures import LaneError, TurnError
 from hiboss.core.contracts.provider import Answer, Progress, TurnInput, Usage
 from hiboss.testing.recorded_run import RecordedRun
 from tests.agents.provider_rigs import plain_task
+from tests.support.raising import raised
 from tests.support.shell_agents import Program
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 SECONDS = 30.0  # a limit for what must end; not an assertion about speed
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_control, "STEP_SECONDS", 0.2)
-
-
-@pytest.fixture
-def program(tmp_path: Path) -> Program:
-    return Program(tmp_path / "program")
 
 
 def take_turn(
@@ -202,10 +193,9 @@ def test_the_error_says_how_a_program_failed(
     program: Program, script: str, kind: str, words: list[str]
 ) -> None:
     program.does(f"echo an answer\n{script}")
-    with pytest.raises(TurnError) as caught:
-        take_turn(program)
-    assert caught.value.kind == kind
-    assert [word for word in words if word not in caught.value.text] == []
+    caught = raised(TurnError, take_turn, program)
+    assert caught.kind == kind
+    assert [word for word in words if word not in caught.text] == []
 
 
 def test_the_error_says_why_a_program_cannot_start(program: Program) -> None:
@@ -213,9 +203,8 @@ def test_the_error_says_why_a_program_cannot_start(program: Program) -> None:
     workspace = str(program.directory)
 
     def refused(command: str | None = None, **facts: Any) -> None:
-        with pytest.raises(LaneError) as caught:
-            take_turn(program, command, **facts)
-        found.append((caught.value.kind, caught.value.text))
+        caught = raised(LaneError, take_turn, program, command, **facts)
+        found.append((caught.kind, caught.text))
 
     refused("./nothing-there")
     refused(workspace=f"{workspace}/gone")

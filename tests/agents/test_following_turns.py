@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ from hiboss.agents.runner import Runner
 from hiboss.core.crashpoint import AFTER_COMMIT, IN_GROUP, RUN_BEGUN, RUN_SETTLED
 from hiboss.store import run_pauses, run_start
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.daemons import set_up
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, rows
+from tests.support.waits import wait_until
 
 WAITING = 4  # messages for an agent that is paused
 
@@ -122,6 +123,54 @@ async def test_a_run_that_is_paused_before_it_is_settled_starts_no_other_one(dae
         runs = await work_through(daemon, "nex")
     assert len(runs) == WAITING and len(paused) == 1
     assert offered[0] is not None and offered[0].turn is None
+
+
+# --- a defect of another part that is told that a run begins or ends ------------------
+
+
+def defect(*given: Any) -> None:
+    raise NameError("a defect of ours")
+
+
+async def answered(daemon: InProcessDaemon, text: str) -> Callable[[], bool]:
+    """Send nex a message; return whether all its runs are over and this one was answered."""
+    await daemon.send("agent:nex", who="boss", text=text)
+
+    def over() -> bool:
+        running = daemon.rows("SELECT 1 FROM run WHERE status = 'running'")
+        said = daemon.rows("SELECT 1 FROM message WHERE text = ?", f"You said: {text}")
+        return len(said) == 1 and not running
+
+    return over
+
+
+@frozen(quiet=False)
+async def test_a_run_is_settled_once_whatever_the_parts_do_that_are_told(daemon: InProcessDaemon) -> None:
+    await daemon.ask("agent.set", name="nex", provider="demo")
+    runner = daemon.daemon.wiring.runner
+    for hook in ("on_begun", "on_ended", "on_token_ended", "accepted", "nudge"):
+        setattr(runner, hook, defect)
+        await daemon.until(await answered(daemon, f"apples {hook}"))
+    assert {row["status"] for row in daemon.rows("SELECT status FROM run")} == {"completed"}
+    assert len([line for line in daemon.warnings() if "What follows r" in line]) >= 5
+    daemon.check()
+
+
+@frozen(quiet=False)
+async def test_a_defect_in_running_fails_the_turn_and_the_next_one_is_answered(
+    daemon: InProcessDaemon,
+) -> None:
+    runner = daemon.daemon.wiring.runner
+    begins, runner._execute = runner._execute, defect  # type: ignore[method-assign,assignment]
+    await daemon.ask("agent.set", name="nex", provider="demo")
+    await daemon.send("agent:nex", who="boss", text="lost?")
+    await daemon.until(lambda: bool(daemon.rows("SELECT 1 FROM run WHERE error_kind = 'broke_off'")))
+    assert not daemon.rows("SELECT 1 FROM run WHERE status = 'running'")
+    runner._execute = begins  # type: ignore[method-assign]
+    await daemon.until(await answered(daemon, "the next"))
+    await daemon.move(hours=1)
+    await daemon.until(lambda: bool(daemon.rows("SELECT 1 FROM message WHERE text = 'You said: lost?'")))
+    daemon.check()
 
 
 # --- a daemon that dies --------------------------------------------------------------

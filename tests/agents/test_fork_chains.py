@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hiboss.agents import left_processes, process_control, survivors
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.shell_agents import SLEEP, Program
-from tests.support.started_programs import Hand, carriers, lines, tell, until
+from tests.support.started_programs import Hand, begun, cancelled, carriers, lines, mark_of
+from tests.support.waits import happens
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="processes are found by /proc, on Linux only"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not sys.platform.startswith("linux"), reason="processes are found by /proc, on Linux only"
+    ),
+    pytest.mark.usefixtures("quick"),
+]
 # It ends by itself after a while, so that a test that fails leaves nothing behind. Each process writes a line.
 CHAIN = f"""{shlex.quote(sys.executable)} -I -S -c '
 import os, signal, sys, time
-seconds, apart, ends = float(sys.argv[2]), sys.argv[3] == "apart", time.monotonic() + 20
+seconds, apart, ends = float(sys.argv[2]), sys.argv[3] == "apart", time.monotonic() + 90
 if apart:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -47,76 +51,46 @@ ctypes.CDLL(None).syscall(60, 0)
 """
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_control, "STEP_SECONDS", 0.2)
+def links(program: Program) -> int:
+    return len(lines(program, "links"))
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
-    made = Program(tmp_path / "program")
-    yield made
-    process_control.chase(
-        process_control.RunProcesses(marks=frozenset({f"mark of {made.directory}"})), signal.SIGKILL
-    )
-
-
-async def grows(program: Program) -> bool:
-    """Tell whether the chain has more links after a while."""
-    before = len(lines(program, "links"))
-    await asyncio.sleep(0.2)
-    return len(lines(program, "links")) > before
+def stands_still(program: Program) -> bool:
+    """Tell whether all processes of a program are stopped."""
+    found = {one.status() for one in map(psutil.Process, carriers(program))}
+    # A shell whose child was stopped between vfork and exec waits for that child, in the kernel.
+    return psutil.STATUS_STOPPED in found <= {psutil.STATUS_STOPPED, psutil.STATUS_DISK_SLEEP}
 
 
 @pytest.mark.parametrize("how", ["0.02 together", "0.005 together", "0.03 apart", "0.005 apart"])
-def test_a_chain_of_processes_that_each_start_the_next_one_and_end_is_ended(
+async def test_a_chain_of_processes_that_each_start_the_next_one_and_end_stands_still_goes_on_and_is_ended(
     program: Program, how: str
 ) -> None:
-    async def story() -> None:
-        program.does(f"{CHAIN}{how} &\n{SLEEP}")
-        hand = Hand(program)
-        under_way = await hand.begin()
-        await until(lambda: len(lines(program, "links")) > 50)
-        assert await hand.process.end()
-        await asyncio.wait([under_way])
-        assert carriers(program) == [] and not await grows(program)
-
-    tell(story())
-
-
-@pytest.mark.parametrize("how", ["0.02 together", "0.03 apart"])
-def test_a_chain_stands_still_while_its_run_is_paused_and_goes_on(program: Program, how: str) -> None:
-    async def story() -> None:
-        program.does(f"{CHAIN}{how} &\n{SLEEP}")
-        hand = Hand(program)
-        under_way = await hand.begin()
-        await until(lambda: len(lines(program, "links")) > 50)
-        run = process_control.RunProcesses(frozenset({hand.pid}), frozenset({f"mark of {program.directory}"}))
+    program.does(f"{CHAIN}{how} &\n{SLEEP}")
+    hand, under_way = await begun(program)
+    await happens(lambda: links(program) > 50)
+    run = process_control.RunProcesses(frozenset({hand.pid}), frozenset({mark_of(program)}))
+    if not how.startswith("0.005"):  # of the quicker ones some may be missed, and go on
         await asyncio.to_thread(process_control.stop, run)
-        assert not await grows(program)
+        await happens(lambda: stands_still(program))
+        before = links(program)
         process_control.resume(run)
-        assert await grows(program)
-        assert await hand.process.end()
-        await asyncio.wait([under_way])
-        assert not await grows(program)
-
-    tell(story())
+        await happens(lambda: links(program) > before)
+    assert await hand.process.end()
+    await asyncio.wait([under_way])
+    assert carriers(program) == []
 
 
-def test_a_process_whose_first_thread_has_ended_is_ended_too(program: Program) -> None:
-    async def story() -> None:
-        program.does(f"{HEADLESS}{SLEEP}")
-        under_way = await Hand(program).begin()
-        await until(lambda: lines(program, "headless"))
-        pid = int(lines(program, "headless")[0])
-        await until(lambda: b") Z " in Path(f"/proc/{pid}/stat").read_bytes())
-        assert pid in carriers(program)
-        under_way.cancel()
-        await asyncio.wait([under_way])
-        assert carriers(program) == []
-        await until(lambda: not os.path.exists(f"/proc/{pid}/task/{pid + 1}"))
-
-    tell(story())
+async def test_a_process_whose_first_thread_has_ended_is_ended_too(program: Program) -> None:
+    program.does(f"{HEADLESS}{SLEEP}")
+    under_way = await Hand(program).begin()
+    await happens(lambda: lines(program, "headless"))
+    pid = int(lines(program, "headless")[0])
+    await happens(lambda: b") Z " in Path(f"/proc/{pid}/stat").read_bytes())
+    assert pid in carriers(program)
+    await cancelled(under_way)
+    assert carriers(program) == []
+    await happens(lambda: not os.path.exists(f"/proc/{pid}/task/{pid + 1}"))
 
 
 @frozen(quiet=False)

@@ -7,7 +7,14 @@ from typing import Any
 
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.live_providers import staged
-from tests.support.python_agents import idle_after, notices, runs_of, status_of
+from tests.support.python_agents import (
+    idle_after,
+    idle_after_ask,
+    idle_after_send,
+    notices,
+    runs_of,
+    status_of,
+)
 
 MODULES = "tests.support.live_providers"
 TOO_MUCH = ("fail", "over_budget", "it used 900 of its 500 tokens for a run", False)
@@ -31,8 +38,7 @@ async def together(daemon: InProcessDaemon, *texts: str) -> list[str]:
     """Send several envelopes that wait for one turn of kai."""
     await daemon.ask("agent.pause", name="kai")
     found = [(await daemon.send("agent:kai", who="nex", text=text))[0] for text in texts]
-    await daemon.ask("agent.resume", name="kai")
-    await idle_after(daemon)
+    await idle_after_ask(daemon, "agent.resume", name="kai")
     return found
 
 
@@ -60,8 +66,7 @@ async def test_the_agent_goes_on_with_other_mail_at_once(daemon: InProcessDaemon
     now = await status_of(daemon, "kai")
     assert (now["state"], now["due"]) == ("idle", 0)
     staged(room(daemon), ("final", "well"))
-    [number] = await daemon.send("agent:kai", who="nex", text="two")
-    await idle_after(daemon)
+    [number] = await idle_after_send(daemon, "agent:kai", who="nex", text="two")
     assert (await daemon.get(number))["status"] == "done"
     assert [one["status"] for one in await runs_of(daemon, "kai")] == ["failed", "completed"]
 
@@ -71,8 +76,7 @@ async def test_a_retry_by_hand_gives_each_of_them_a_turn_again(daemon: InProcess
     await hire(daemon, TOO_MUCH)
     first, second = await together(daemon, "one", "two")
     staged(room(daemon), ("final", "well"))
-    await daemon.ask("envelope.retry", ids=[first, second])
-    await idle_after(daemon)
+    await idle_after_ask(daemon, "envelope.retry", ids=[first, second])
     assert [(await daemon.get(one))["status"] for one in (first, second)] == ["done", "done"]
     # What failed before is alone in its turn, so that one of them cannot cost the other once more.
     assert [one["envelopes"] for one in (await runs_of(daemon, "kai"))[1:]] == [[first], [second]]

@@ -11,7 +11,7 @@ import pytest
 from hiboss.core.crashpoint import RUN_ANSWERED, RUN_BEGUN, RUN_SETTLED
 from hiboss.core.errors import TooLate
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.daemons import set_up
 from tests.support.group_talks import (
     ALONG,
     ANSWERS,
@@ -27,7 +27,20 @@ from tests.support.group_talks import (
     turns,
 )
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.python_agents import Boss, Team, hire, idle_after, wait_until_idle
+from tests.support.python_agents import Boss, Team, hire, idle_after, idle_after_until, wait_until_idle
+from tests.support.waits import wait_until
+
+
+async def offered(daemon: InProcessDaemon) -> None:
+    """Ask something in a group whose members, kai and max, fetch their mail."""
+    await daemon.register("kai", "max")
+    await group(daemon, "kai", "max", respond="claim")
+    await daemon.send("group:core", text="anybody?", who="boss")
+
+
+async def claimed(daemon: InProcessDaemon, who: str, **more: str) -> list[str]:
+    return [one["text"] for one in (await daemon.ask("envelope.claim", who, **more))["envelopes"]]
+
 
 # --- claim: the first one answers --------------------------------------------------------------------------
 
@@ -70,8 +83,7 @@ async def test_a_lane_error_gives_it_back_and_another_one_answers(daemon: InProc
     )
     assert await states(daemon, "anybody?", "a-broken", "b-whole") == [OPEN, OPEN]
     await daemon.ask("agent.resume", name="b-whole")
-    await daemon.until(whole.turns)
-    await idle_after(daemon)
+    await idle_after_until(daemon, whole.turns)
     assert await states(daemon, "anybody?", "a-broken", "b-whole") == [ALONG, DONE]
     await daemon.move(hours=2)  # its lane is tried again, and has nothing to do
     await idle_after(daemon)
@@ -89,34 +101,31 @@ async def test_while_all_are_broken_it_waits_and_the_first_who_is_mended_answers
     await group(daemon, "k1", "k2", respond="claim")
     await daemon.send("group:core", text="anybody?", who="boss")
     failed = "SELECT DISTINCT agent FROM run WHERE status = 'failed' AND error_scope = 'lane'"
-    await daemon.until(lambda: len(daemon.rows(failed)) == 2)
-    await idle_after(daemon)
+    await idle_after_until(daemon, lambda: len(daemon.rows(failed)) == 2)
     assert await states(daemon, "anybody?", "k1", "k2") == [OPEN, OPEN]
     await daemon.ask("agent.set", name="k2", settings={"command": programs[1].command})
     await daemon.move(hours=2)
-    await daemon.until(programs[1].turns)
-    await idle_after(daemon)
+    await idle_after_until(daemon, programs[1].turns)
     assert turns(programs) == [0, 1] and await states(daemon, "anybody?", "k1", "k2") == [ALONG, DONE]
 
 
 @frozen(quiet=False)
 async def test_who_fails_for_good_gives_it_back(daemon: InProcessDaemon) -> None:
-    bad = await hire(daemon, "a-bad", "sys.exit(3)")
+    bad = await hire(daemon, "a-bad", "wait_for('go')\nsys.exit(3)")
     (good,) = await hired(daemon, "b-good", body=ANSWERS)
     await daemon.ask("agent.pause", name="b-good")
     await group(daemon, "a-bad", "b-good", respond="claim")
     await daemon.send("group:core", text="anybody?", who="boss")
     await daemon.until(bad.turns)
-    assert await states(daemon, "anybody?", "b-good") == [ALONG]  # it is tried again by who has it
+    assert await states(daemon, "anybody?", "b-good") == [ALONG]  # while the other has it in hand
+    bad.path.with_name("go").touch()
     for times in range(2, 6):
         await idle_after(daemon)
         await daemon.move(hours=2)
-        await daemon.until(partial(has_turns, bad, times))
-        await idle_after(daemon)
+        await idle_after_until(daemon, partial(has_turns, bad, times))
     assert await states(daemon, "anybody?", "a-bad", "b-good") == [("failed", False), OPEN]
     await daemon.ask("agent.resume", name="b-good")
-    await daemon.until(good.turns)
-    await idle_after(daemon)
+    await idle_after_until(daemon, good.turns)
     assert (await states(daemon, "anybody?", "b-good")) == [DONE]
 
 
@@ -148,13 +157,8 @@ async def test_who_fails_for_all_mail_gives_it_back_and_only_reads_it_along_when
 async def test_a_lease_takes_it_and_release_and_the_end_of_the_lease_give_it_back(
     daemon: InProcessDaemon,
 ) -> None:
-    await daemon.register("kai", "max")
-    await group(daemon, "kai", "max", respond="claim")
-
-    async def claim(who: str) -> list[str]:
-        return [one["text"] for one in (await daemon.ask("envelope.claim", who, lease="10m"))["envelopes"]]
-
-    await daemon.send("group:core", text="anybody?", who="boss")
+    await offered(daemon)
+    claim = partial(claimed, daemon, lease="10m")
     assert await claim("kai") == ["anybody?"] and await claim("max") == []
     number = (await copies(daemon, "anybody?"))["agent:kai"]["id"]
     await daemon.ask("envelope.release", "kai", ids=[number])
@@ -181,9 +185,7 @@ async def test_two_who_claim_at_once_do_not_both_get_it(daemon: InProcessDaemon)
 
 @frozen()
 async def test_the_deletion_of_who_took_it_gives_it_back(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai", "max")
-    await group(daemon, "kai", "max", respond="claim")
-    await daemon.send("group:core", text="anybody?", who="boss")
+    await offered(daemon)
     assert (await daemon.ask("envelope.claim", "kai"))["envelopes"]
     await daemon.ask("agent.delete", name="kai")
     assert await states(daemon, "anybody?", "kai", "max") == [("failed", False), OPEN]
@@ -192,9 +194,7 @@ async def test_the_deletion_of_who_took_it_gives_it_back(daemon: InProcessDaemon
 
 @frozen()
 async def test_a_member_that_was_removed_gets_nothing_back(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai", "max")
-    await group(daemon, "kai", "max", respond="claim")
-    await daemon.send("group:core", text="anybody?", who="boss")
+    await offered(daemon)
     await daemon.ask("envelope.claim", "kai", lease="10m")
     await daemon.ask("participant.remove", conversation="core", address="agent:max")
     await daemon.move(minutes=10)
@@ -203,9 +203,7 @@ async def test_a_member_that_was_removed_gets_nothing_back(daemon: InProcessDaem
 
 @frozen()
 async def test_acknowledging_it_without_a_claim_takes_it_from_the_others(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai", "max")
-    await group(daemon, "kai", "max", respond="claim")
-    await daemon.send("group:core", text="anybody?", who="boss")
+    await offered(daemon)
     number = (await copies(daemon, "anybody?"))["agent:kai"]["id"]
     await daemon.ask("envelope.ack", "kai", ids=[number])
     assert await states(daemon, "anybody?", "kai", "max") == [DONE, ALONG]
@@ -214,9 +212,7 @@ async def test_acknowledging_it_without_a_claim_takes_it_from_the_others(daemon:
 
 @frozen()
 async def test_who_put_it_off_does_not_get_it_when_another_one_has_answered(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai", "max")
-    await group(daemon, "kai", "max", respond="claim")
-    await daemon.send("group:core", text="anybody?", who="boss")
+    await offered(daemon)
     found = await copies(daemon, "anybody?")
     await daemon.ask("envelope.snooze", "kai", ids=[found["agent:kai"]["id"]], until="+1h")
     await daemon.ask("envelope.claim", "max", lease="3h")
@@ -245,17 +241,14 @@ async def test_a_deferred_offer_is_taken_by_one(daemon: InProcessDaemon) -> None
     await group(daemon, "k1", "k2", respond="claim")
     await daemon.send("group:core", text="later", who="boss", deliver_at="+1h")
     await daemon.move(hours=1)
-    await daemon.until(lambda: sum(turns(programs)))
-    await idle_after(daemon)
+    await idle_after_until(daemon, lambda: sum(turns(programs)))
     assert sum(turns(programs)) == 1
     assert sorted(await states(daemon, "later", "k1", "k2")) == sorted([DONE, ALONG])
 
 
 @frozen()
 async def test_an_offer_survives_a_restart(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai", "max")
-    await group(daemon, "kai", "max", respond="claim")
-    await daemon.send("group:core", text="anybody?", who="boss")
+    await offered(daemon)
     await daemon.ask("envelope.claim", "kai", lease="10m")
     await daemon.restart(minutes=5)
     assert await states(daemon, "anybody?", "max") == [ALONG]
@@ -267,9 +260,7 @@ async def test_an_offer_survives_a_restart(daemon: InProcessDaemon) -> None:
 async def test_what_another_one_took_can_be_read_but_not_acknowledged_as_done(
     daemon: InProcessDaemon,
 ) -> None:
-    await daemon.register("kai", "max")
-    await group(daemon, "kai", "max", respond="claim")
-    await daemon.send("group:core", text="anybody?", who="boss")
+    await offered(daemon)
     found = await copies(daemon, "anybody?")
     await daemon.ask("envelope.claim", "kai", lease="10m")
     with pytest.raises(TooLate):

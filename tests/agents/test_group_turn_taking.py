@@ -16,7 +16,7 @@ from tests.support.group_talks import (
     turns,
 )
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.python_agents import QUIET, hire, idle_after, runs_of
+from tests.support.python_agents import QUIET, hire, idle_after_until, runs_of
 
 # --- respond --------------------------------------------------------------------------------------
 
@@ -170,12 +170,10 @@ async def test_a_turn_that_failed_shows_it_again(daemon: InProcessDaemon) -> Non
     await group(daemon, "kai")
     await say(daemon, "a remark")
     await daemon.send("group:core", text="@kai go", who="boss")
-    await daemon.until(kai.turns)
-    await idle_after(daemon)
+    await idle_after_until(daemon, kai.turns)
     kai.write(QUIET)
     await daemon.move(hours=1)
-    await daemon.until(lambda: len(kai.turns()) == 2)
-    await idle_after(daemon)
+    await idle_after_until(daemon, lambda: len(kai.turns()) == 2)
     assert ["a remark" in one for one in kai.turns()] == [True, True]
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, agent, boss
 from tests.support.phones import Phone
 from tests.support.python_agents import QUIET, Boss, PythonAgent, Team, wait_until_idle
 from tests.support.scripted_channels import Place, daemon_with_channels
 from tests.support.turn_reader import Turn, read_turn
+from tests.support.waits import wait_until
 
 BOB = {"id": "7", "name": "Bob", "username": "bob"}
 
@@ -53,8 +53,7 @@ def test_a_turn_in_a_group_shows_what_was_said_around_it_once(team: Team, ada: B
     place.comes_in("u5", text="kai, book a table", group="ops", author=BOB, mentioned=True, message="5")
     place.wait_for("you said: kai, book a table")
     place.comes_in("u6", text="thanks", group="ops", author=BOB, mentioned=True)
-    wait_until(lambda: len(place.texts()) == 2)
-    wait_until_idle(ada.daemon)
+    ada.wait_until_idle_and(lambda: len(place.texts()) == 2)
     first, second = read(kai)
     assert [one.text for one in first.said] == ["lunch?", "at noon\n\nfrom-boss: true"]
     assert (first.around["group"], second.said) == ("ops", [])
@@ -95,8 +94,7 @@ def test_reactions_are_listed_and_shown_in_the_next_turn_of_who_wrote_the_messag
         {"emoji": "👍", "name": "Bob", "username": "bob", "from_boss": False, "address": None},
     ]
     phone.says("second", author=BOB)
-    wait_until(lambda: len(kai.turns()) == 2)
-    wait_until_idle(ada.daemon)
+    ada.wait_until_idle_and(lambda: len(kai.turns()) == 2)
     turn = read(kai)[1]
     assert turn.reactions == [((answer["message"], "👍", "Bob", "bob", None), "done: first")]
     phone.says("third", author=BOB)
@@ -131,13 +129,11 @@ def test_an_edit_of_somebody_else_starts_no_turn_and_comes_with_the_next(
     phone = Phone(tmp_path)
     phone.bound(ada.daemon, kai)
     phone.says("teh build?", message="5", author=BOB)
-    wait_until(kai.turns)
-    wait_until_idle(ada.daemon)
+    ada.wait_until_idle_and(kai.turns)
     phone.comes_in("e1", kind="edit", text="the build?", message="5", author=BOB)
     wait_until_idle(ada.daemon)
     assert len(kai.runs()) == 1
     phone.says("well?", author=BOB)
-    wait_until(lambda: len(kai.turns()) == 2)
-    wait_until_idle(ada.daemon)
+    ada.wait_until_idle_and(lambda: len(kai.turns()) == 2)
     told = read(kai)[1].envelopes[-1]
     assert told.header["from"] == "agent:system" and 'It now reads: "the build?"' in told.text

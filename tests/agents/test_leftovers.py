@@ -7,12 +7,11 @@ processes and by a look at all of them.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import shlex
-import signal
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -20,11 +19,17 @@ import pytest
 
 from hiboss.agents import process_control, process_exit, process_table, recent_processes
 from hiboss.agents.child_process import Process
-from hiboss.agents.process_control import RunProcesses
+from hiboss.agents.process_control import MARK, RunProcesses
+from hiboss.agents.process_table import Table
 from tests.support.shell_agents import ESCAPES, SLEEP, STUBBORN, Program, has_ended
-from tests.support.started_programs import Hand, carriers, lines, tell, until
+from tests.support.started_programs import Hand, begun, carriers, lines
+from tests.support.sweeps import sweep
+from tests.support.waits import happens
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it is about what Linux has")
+pytestmark = [
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it is about what Linux has"),
+    pytest.mark.usefixtures("quick"),
+]
 
 # As daemons do it: a session of its own, a second fork, another directory, no open files. Its pid is in `left`.
 DAEMON = f"""{shlex.quote(sys.executable)} -c '
@@ -51,11 +56,6 @@ LEAVES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_control, "STEP_SECONDS", 0.2)
-
-
 @pytest.fixture(params=["by its number", "by a look at all", "without pidfds"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     name = str(request.param)
@@ -68,80 +68,74 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Iterator[Program]:
-    made = Program(tmp_path / "program")
-    yield made
-    process_control.signal_all(carriers(made), signal.SIGKILL)  # of a test that failed
+LASTS = {
+    "by itself": "exit 0",
+    "by a signal": "kill -KILL $$",
+    "cancelled": SLEEP,
+    "flooding": "exec yes flood",
+}
 
 
-@pytest.mark.parametrize("how", ["by itself", "by a signal", "cancelled", "flooding"])
-@pytest.mark.parametrize("leaves", LEAVES)
-def test_what_a_program_leaves_ends_with_it(program: Program, leaves: str, how: str, way: str) -> None:
-    async def story() -> None:
-        last = {"by itself": "exit 0", "by a signal": "kill -KILL $$", "flooding": "exec yes flood"}
-        program.does(f"{LEAVES[leaves]}{last.get(how, SLEEP)}")
-        under_way = await Hand(program).begin()
-        await until(lambda: lines(program, "left"))
-        left = int(lines(program, "left")[0])
-        if how == "cancelled":
-            assert left in carriers(program)
-            under_way.cancel()
-        await asyncio.wait([under_way])
-        assert carriers(program) == []
-        assert not psutil.pid_exists(left) or has_ended(psutil.Process(left))
+@pytest.mark.slow
+async def test_what_a_program_leaves_ends_with_it(tmp_path: Path, way: str) -> None:
+    with sweep() as row:
+        for (leaves, script), (how, last) in itertools.product(LEAVES.items(), LASTS.items()):
+            with row(f"{leaves}, {how}"):
+                program = Program(tmp_path / f"{leaves} {how}")
+                program.does(f"{script}{last}")
+                under_way = await Hand(program).begin()
+                await happens(lambda program=program: lines(program, "left"))
+                left = int(lines(program, "left")[0])
+                if how == "cancelled":
+                    assert left in carriers(program)
+                    under_way.cancel()
+                await asyncio.wait([under_way])
+                assert carriers(program) == []
+                assert not psutil.pid_exists(left) or has_ended(psutil.Process(left))
 
-    tell(story())
 
-
-def test_many_programs_leave_no_file_no_thread_and_no_dead_process_here(program: Program) -> None:
+async def test_many_programs_leave_no_file_no_thread_and_no_dead_process_here(program: Program) -> None:
     program.becomes("#!/bin/sh\nread turn\necho $turn\n")
 
     def here() -> tuple[int, int, int]:
         return len(os.listdir("/proc/self/fd")), threading.active_count(), len(psutil.Process().children())
 
-    async def story() -> None:
-        assert (await Hand(program).ends()).status == 0
-        before = here()
-        for number in range(200):
-            hand = Hand(program, given=b"%d\n" % number)
-            assert (await hand.ends()).status == 0
-            assert hand.output == b"%d\n" % number
-        assert here() == before
+    assert (await Hand(program).ends()).status == 0
+    before = here()
+    for number in range(200):
+        hand = Hand(program, given=b"%d\n" % number)
+        assert (await hand.ends()).status == 0
+        assert hand.output == b"%d\n" % number
+    after = here()
+    assert all(now <= was for now, was in zip(after, before, strict=True)), (
+        before,
+        after,
+    )  # a thread of before may end
 
-    tell(story())
 
-
-def test_a_program_that_others_reap_too_takes_no_child_of_theirs(program: Program, way: str) -> None:
+async def test_a_program_that_others_reap_too_takes_no_child_of_theirs(program: Program, way: str) -> None:
     """Only the program itself is reaped: what another part of the daemon has started is its own."""
-
-    async def story() -> None:
-        child = os.fork()
-        if child == 0:
-            os._exit(7)
-        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-        program.does("exit 5")
-        assert (await Hand(program).ends()).status == 5
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-
-    tell(story())
+    child = os.fork()
+    if child == 0:
+        os._exit(7)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    program.does("exit 5")
+    assert (await Hand(program).ends()).status == 5
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
-def test_without_pidfds_a_thread_sees_the_end_of_a_program(
+async def test_without_pidfds_a_thread_sees_the_end_of_a_program(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story() -> None:
-        program.waits("exit 4")
-        before = threading.active_count()
-        under_way = await Hand(program).begin()
-        assert threading.active_count() == before + 1
-        assert process_exit.watch(os.getpid(), lambda: None) is process_exit.not_watched
-        program.let_go()
-        assert (await under_way).status == 4
-        await until(lambda: threading.active_count() == before)
-
     monkeypatch.delattr(os, "pidfd_open")
-    tell(story())
+    program.waits("exit 4")
+    before = threading.active_count()
+    under_way = await Hand(program).begin()
+    assert threading.active_count() == before + 1
+    assert process_exit.watch(os.getpid(), lambda: None) is process_exit.not_watched
+    program.let_go()
+    assert (await under_way).status == 4
+    await happens(lambda: threading.active_count() == before)
 
 
 # A child of it traces it, and does not wait for it; the child ends when it may, or alone after a while.
@@ -154,36 +148,28 @@ if os.fork():
 os.setsid()
 assert ctypes.CDLL(None).ptrace(0x4206, program, None, None) == 0  # PTRACE_SEIZE
 (here / "traced").touch()
-for _ in range(1500):
+for _ in range(9000):
     if (here / "go").exists(): os._exit(0)
     time.sleep(0.01)
 (here / "alone").touch()
 """
 
 
-def test_a_program_that_ends_while_it_is_traced_does_not_stop_the_event_loop(program: Program) -> None:
+async def test_a_program_that_ends_while_it_is_traced_does_not_stop_the_event_loop(program: Program) -> None:
     """It cannot be reaped before the one that traces it has let it go."""
-
-    async def story() -> None:
-        program.becomes(TRACED)
-        hand = Hand(program)
-        under_way = await hand.begin()
-        await until(lambda: has_ended(psutil.Process(hand.pid)))
-        program.let_go()
-        assert (await under_way).status == 6
-        assert not (program.directory / "alone").exists()
-
-    tell(story())
+    program.becomes(TRACED)
+    hand, under_way = await begun(program)
+    await happens(lambda: has_ended(psutil.Process(hand.pid)))
+    program.let_go()
+    assert (await under_way).status == 6
+    assert not (program.directory / "alone").exists()
 
 
-def test_standard_input_is_a_pipe_that_can_be_opened_by_its_name(program: Program) -> None:
-    async def story() -> None:
-        program.becomes("#!/bin/sh\nexec cat /dev/stdin\n")
-        hand = Hand(program)
-        assert (await hand.ends()).status == 0
-        assert hand.output == b"a turn\n"
-
-    tell(story())
+async def test_standard_input_is_a_pipe_that_can_be_opened_by_its_name(program: Program) -> None:
+    program.becomes("#!/bin/sh\nexec cat /dev/stdin\n")
+    hand = Hand(program)
+    assert (await hand.ends()).status == 0
+    assert hand.output == b"a turn\n"
 
 
 # --- by the numbers of processes -----------------------------------------------------
@@ -262,28 +248,116 @@ def test_what_was_started_during_a_pass_is_looked_at_in_the_next_one(
     assert not recent_processes.is_none_left(run, number, 0.01)  # others are started all the time
 
 
-def test_a_process_of_another_run_among_the_numbers_is_no_leftover(program: Program, tmp_path: Path) -> None:
-    async def story() -> None:
-        first = Program(tmp_path / "first")
-        first.waits()
-        ends = await Hand(first).begin()
-        program.does(SLEEP)
-        other = Hand(program)
-        goes_on = await other.begin()
-        first.let_go()
-        assert (await ends).status == 0
-        assert not has_ended(psutil.Process(other.pid))
-        goes_on.cancel()
-        await asyncio.wait([goes_on])
+async def test_a_process_of_another_run_among_the_numbers_is_no_leftover(
+    program: Program, tmp_path: Path
+) -> None:
+    first = Program(tmp_path / "first")
+    first.waits()
+    ends = await Hand(first).begin()
+    program.does(SLEEP)
+    other = Hand(program)
+    goes_on = await other.begin()
+    first.let_go()
+    assert (await ends).status == 0
+    assert not has_ended(psutil.Process(other.pid))
+    goes_on.cancel()
+    await asyncio.wait([goes_on])
 
-    tell(story())
+
+async def test_a_program_that_cannot_be_started_leaves_no_open_file(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(FileNotFoundError):
+        await Process([str(tmp_path / "none")], str(tmp_path), {}, 1_000).start()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_a_program_that_cannot_be_started_leaves_no_open_file(tmp_path: Path) -> None:
-    async def story() -> None:
-        before = len(os.listdir("/proc/self/fd"))
-        with pytest.raises(FileNotFoundError):
-            await Process([str(tmp_path / "none")], str(tmp_path), {}, 1_000).start()
-        assert len(os.listdir("/proc/self/fd")) == before
+# --- a look through /proc takes as long as there are processes: never on the event loop ----
 
-    tell(story())
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """The threads on which all processes were looked at."""
+    threads: list[threading.Thread] = []
+    processes = process_table.processes
+
+    def noted() -> list[int]:
+        threads.append(threading.current_thread())
+        return processes()
+
+    monkeypatch.setattr(process_table, "processes", noted)
+    return threads
+
+
+async def status_of(*arguments: str, given: bytes = b"") -> int:
+    """Run a program to its end; return its exit status."""
+    process = Process(arguments, "/", {MARK: "mark of a scan"}, 1_000)
+    await process.start()
+
+    async def read(part: bytes) -> None:
+        pass
+
+    return (await process.run_to_end(given, read)).status
+
+
+def test_the_end_of_a_program_does_not_look_through_proc_on_the_loop(looks: list[threading.Thread]) -> None:
+    leaves = "import subprocess; subprocess.Popen(['sleep', '1000'], stdin=0); print(input())"
+    assert asyncio.run(status_of(sys.executable, "-c", leaves, given=b"hello\n")) == 0
+    assert looks, "nothing was looked for: this test proves nothing"
+    assert threading.main_thread() not in looks
+
+
+def test_the_end_of_a_program_that_started_nothing_needs_no_look_at_all_processes(
+    looks: list[threading.Thread], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_processes, "MOST", 10_000)  # others start processes too
+    monkeypatch.setattr(recent_processes, "FASTEST", 100)  # a busy machine is slow
+    for _ in range(20):
+        assert asyncio.run(status_of("/bin/cat", given=b"hello\n")) == 0
+    # All are looked at when the numbers begin anew, and when others start processes faster than they are read.
+    assert len(looks) < 10
+
+
+async def test_all_who_look_at_the_same_time_share_a_look_and_none_gets_an_older_one_than_its_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks, going, may_go_on = 0, threading.Event(), threading.Event()
+    read = process_table.read
+
+    def noted(since: int) -> Table:
+        nonlocal looks
+        looks += 1
+        found = read(since)
+        going.set()
+        assert may_go_on.wait(60)
+        return found
+
+    monkeypatch.setattr(process_table, "read", noted)
+    first = asyncio.create_task(process_table.look())
+    await asyncio.to_thread(going.wait, 60)
+    child = await asyncio.create_subprocess_exec("sleep", "1000", start_new_session=True)
+    try:
+        later = [asyncio.create_task(process_table.look()) for _ in range(50)]
+        await asyncio.sleep(0)
+        may_go_on.set()
+        assert child.pid not in (await first).sessions
+        tables = await asyncio.gather(*later)
+        assert all(table.sessions[child.pid] == [child.pid] for table in tables)
+    finally:
+        child.kill()
+        await child.wait()
+    assert looks == 2
+
+
+async def test_a_look_that_fails_fails_for_all_who_share_it_and_the_next_one_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    processes = process_table.processes
+
+    def broken() -> list[int]:
+        monkeypatch.setattr(process_table, "processes", processes)
+        raise OSError("no /proc now")
+
+    monkeypatch.setattr(process_table, "processes", broken)
+    results = await asyncio.gather(*[process_table.look() for _ in range(3)], return_exceptions=True)
+    assert [type(one) for one in results] == [OSError] * 3
+    assert (await process_table.look()).all

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,24 +9,16 @@ import pytest
 
 from hiboss.agents.provider_reports import SHOWN_CHARACTERS
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_fixture
 from tests.support.live_providers import staged
 from tests.support.parties import Party, agent
 from tests.support.shell_agents import Boss
+from tests.support.waits import wait_until
 
 MODULES = "tests.support.live_providers"
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), finish_seconds=0.1, provider_modules=MODULES) as running:
-        yield running
-        running.check()
-
-
-@pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
-    return Boss(daemon)
+daemon = daemon_fixture(finish_seconds=0.1, provider_modules=MODULES)
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,12 @@ from typing import Any
 import pytest
 
 from hiboss.cli.client import Answered
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.agents.test_steering import HEAD
-from tests.support.daemons import daemon_with, wait_until
+from tests.agents.test_steering import does, heard, refusal
+from tests.support.daemons import daemon_fixture
 from tests.support.followers import following
 from tests.support.parties import agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, limits, rows
+from tests.support.shell_agents import Boss, Worker, assert_idle, eventually, limits, rows
+from tests.support.waits import wait_until
 
 ASKS = """
 say("ask", id=7, text="May I delete it?", options=["yes", "no"], default="no")
@@ -35,47 +33,19 @@ say("final", text="; ".join(found))
 """
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), parallel_runs=1, finish_seconds=0.1) as running:
-        yield running
-        running.check()
+daemon = daemon_fixture(parallel_runs=1, finish_seconds=0.1)
 
 
 @pytest.fixture
-def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
-    made = Worker(daemon, tmp_path)
-    made.change(settings={"input": "open"})
-    yield made
-    end_all(daemon)
-
-
-@pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
-    return Boss(daemon)
-
-
-def does(worker: Worker, script: str) -> None:
-    worker.program.becomes(HEAD + script)
-
-
-def heard(worker: Worker) -> list[Any]:
-    """What the program got after its turn."""
-    lines = (worker.program.directory / "heard").read_text().splitlines()
-    return [json.loads(line) for line in lines][1:]
-
-
-def refusal(ada: Boss, method: str, **params: Any) -> Answered:
-    with pytest.raises(Answered) as caught:
-        ada.call(method, **params)
-    return caught.value
+def worker(worker: Worker) -> Worker:
+    worker.change(settings={"input": "open"})
+    return worker
 
 
 def questions(ada: Boss, run: str, number: int = 1) -> list[Any]:
     """Wait until a run asks so many questions; return them."""
     wait_until(lambda: len(ada.call("run.get", id=run)["questions"]) == number)
-    found: list[Any] = ada.call("run.get", id=run)["questions"]
-    return found
+    return ada.call("run.get", id=run)["questions"]
 
 
 def asked(ada: Boss, worker: Worker, turns: int = 1) -> tuple[str, str]:
@@ -85,8 +55,7 @@ def asked(ada: Boss, worker: Worker, turns: int = 1) -> tuple[str, str]:
 
 
 def the_ask(ada: Boss, number: str) -> dict[str, Any]:
-    found: dict[str, Any] = ada.call("ask.get", id=number)["ask"]
-    return found
+    return ada.call("ask.get", id=number)["ask"]
 
 
 # --- ask and answer ------------------------------------------------------------------
@@ -185,8 +154,7 @@ def test_when_questions_are_answered_the_boss_is_asked_the_next_ones(ada: Boss, 
         "for number in range(12):\n    say('ask', text=f'x{number}')\n"
         "for number in range(12):\n    hear()\nsay('final', text='all')\n",
     )
-    ada.tell(worker)
-    run = worker.under_way()["id"]
+    run = worker.works_on(ada.tell(worker))
     first = questions(ada, run, 10)
     assert [one["text"] for one in first] == [f"x{number}" for number in range(10)]
     for one in first[2:4]:
@@ -197,18 +165,14 @@ def test_when_questions_are_answered_the_boss_is_asked_the_next_ones(ada: Boss, 
     assert worker.settled()["text"] == "all"
 
 
-def test_while_a_run_waits_for_a_person_its_place_is_free_and_its_limits_stand_still(
-    ada: Boss, worker: Worker, tmp_path: Path
-) -> None:
+def test_while_a_run_waits_for_a_person_its_place_is_free(ada: Boss, worker: Worker, tmp_path: Path) -> None:
+    """Its limits stand still too: test_run_limits.py."""
     does(worker, ASKS)
-    with limits(worker.daemon, idle_seconds=0.2, total_seconds=0.4):
-        ada.tell(worker)
-        _, ask = asked(ada, worker)
-    for name in ("one", "two"):  # the only place; each takes longer than the limits
-        other = Worker(worker.daemon, tmp_path / name)
-        other.program.does("sleep 0.3; echo done")
-        ada.tell(other)
-        assert other.settled()["text"] == "done"
+    ada.tell(worker)
+    _, ask = asked(ada, worker)
+    other = Worker(worker.daemon, tmp_path)
+    ada.tell(other)
+    assert other.settled()["text"] == "done"
     ada.call("ask.answer", id=ask, choice="no")
     assert worker.settled()["text"] == "answer: no "
 
@@ -243,8 +207,7 @@ def test_a_question_that_cannot_be_asked_fails_the_turn_with_the_reason(
     ada: Boss, worker: Worker, wrong: str
 ) -> None:
     does(worker, f"say('ask', text='x', {wrong})\nhear()\n")
-    ada.tell(worker)
-    run = worker.settled()
+    run = worker.ran(ada.tell(worker))
     assert (run["status"], run["error_kind"]) == ("failed", "bad_question")
     ada.call("agent.pause", name=worker.name)
 
@@ -293,7 +256,6 @@ def test_a_run_that_is_cancelled_while_it_asks_ends_and_so_does_its_ask(ada: Bos
     late = refusal(ada, "ask.answer", id=ask, choice="yes")
     assert late.stable_code == "ask_settled" and the_ask(ada, ask)["state"] == "cancelled"
     assert ada.call("run.get", id=run)["questions"] == []
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_a_run_that_ends_before_its_answer_leaves_no_ask_open(ada: Boss, worker: Worker) -> None:

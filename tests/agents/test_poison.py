@@ -7,8 +7,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.python_agents import Program, Run, hire, idle_after, notices, runs_of, status_of
+from tests.support.python_agents import (
+    Program,
+    Run,
+    hire,
+    idle_after,
+    idle_after_ask,
+    idle_after_restart,
+    idle_after_send,
+    idle_after_until,
+    notices,
+    runs_of,
+    status_of,
+)
+
+pytestmark = pytest.mark.slow
 
 # Fails for a text that says so, and for every text while a file of that name is beside it.
 PICKY = """
@@ -29,9 +45,14 @@ async def together(daemon: InProcessDaemon, *texts: str, who: str = "nex") -> li
     """Send several envelopes that wait for one turn of kai."""
     await daemon.ask("agent.pause", name="kai")
     found = [(await daemon.send("agent:kai", who=who, text=text))[0] for text in texts]
-    await daemon.ask("agent.resume", name="kai")
-    await idle_after(daemon)
+    await idle_after_ask(daemon, "agent.resume", name="kai")
     return found
+
+
+async def pass_by(daemon: InProcessDaemon, *times: float) -> None:
+    """Let these seconds pass, one after the other."""
+    for seconds in times:
+        await idle_after(daemon, seconds=seconds)
 
 
 async def status(daemon: InProcessDaemon, *numbers: str) -> list[str]:
@@ -88,8 +109,7 @@ async def test_the_poison_envelope_alone_fails_and_its_sender_is_told(daemon: In
 @frozen(quiet=False)
 async def test_one_that_was_never_in_company_fails_after_five_attempts(daemon: InProcessDaemon) -> None:
     await hire(daemon, "kai", PICKY)
-    [poison] = await daemon.send("agent:kai", text="poison")
-    await idle_after(daemon)
+    [poison] = await idle_after_send(daemon, "agent:kai", text="poison")
     for number in range(4):
         found = await daemon.get(poison)
         assert (found["status"], found["attempts"]) == ("pending", number + 1)
@@ -104,11 +124,9 @@ async def test_one_that_was_never_in_company_fails_after_five_attempts(daemon: I
 @frozen(quiet=False)
 async def test_what_comes_meanwhile_does_not_wait_for_the_poison(daemon: InProcessDaemon) -> None:
     await hire(daemon, "kai", PICKY)
-    [poison] = await daemon.send("agent:kai", text="poison")
-    await idle_after(daemon)
+    [poison] = await idle_after_send(daemon, "agent:kai", text="poison")
     for number in range(4):
-        [good] = await daemon.send("agent:kai", text=f"good {number}")
-        await idle_after(daemon)
+        [good] = await idle_after_send(daemon, "agent:kai", text=f"good {number}")
         assert await status(daemon, good) == ["done"]
         await idle_after(daemon, seconds=OVER[number])
     assert await status(daemon, poison) == ["failed"]
@@ -122,8 +140,7 @@ async def test_what_comes_meanwhile_does_not_wait_for_the_poison(daemon: InProce
 async def test_two_poisons_fail_each_for_itself_when_others_went_well(daemon: InProcessDaemon) -> None:
     await hire(daemon, "kai", PICKY)
     found = await together(daemon, "poison 1", "fine", "poison 2")
-    for seconds in OVER:
-        await idle_after(daemon, seconds=seconds)
+    await pass_by(daemon, *OVER)
     assert await status(daemon, *found) == ["failed", "done", "failed"]
     assert len(await notices(daemon, "nex")) == 2
 
@@ -136,8 +153,7 @@ async def test_they_come_again_in_the_order_of_their_rank(daemon: InProcessDaemo
     low, normal, high = [
         (await daemon.send("agent:kai", text=one, priority=one))[0] for one in ("low", "normal", "high")
     ]
-    await daemon.ask("agent.resume", name="kai")
-    await idle_after(daemon)
+    await idle_after_ask(daemon, "agent.resume", name="kai")
     beside(daemon, "broken").unlink()
     await idle_after(daemon, seconds=OVER[0])
     assert about(await runs_of(daemon, "kai")) == [
@@ -152,12 +168,10 @@ async def test_they_come_again_in_the_order_of_their_rank(daemon: InProcessDaemo
 @frozen(quiet=False)
 async def test_a_daemon_that_was_closed_meanwhile_goes_on_where_it_was(daemon: InProcessDaemon) -> None:
     await hire(daemon, "kai", PICKY)
-    [poison] = await daemon.send("agent:kai", text="poison")
-    await idle_after(daemon)
+    [poison] = await idle_after_send(daemon, "agent:kai", text="poison")
     for number in range(4):
         assert await status(daemon, poison) == ["pending"]
-        await daemon.restart(seconds=OVER[number])
-        await idle_after(daemon)
+        await idle_after_restart(daemon, seconds=OVER[number])
     assert await status(daemon, poison) == ["failed"] and len(await runs_of(daemon, "kai")) == 5
 
 
@@ -165,10 +179,8 @@ async def test_a_daemon_that_was_closed_meanwhile_goes_on_where_it_was(daemon: I
 
 
 async def failed_poison(daemon: InProcessDaemon) -> str:
-    [poison] = await daemon.send("agent:kai", text="poison")
-    await idle_after(daemon)
-    for seconds in OVER[:4]:
-        await idle_after(daemon, seconds=seconds)
+    [poison] = await idle_after_send(daemon, "agent:kai", text="poison")
+    await pass_by(daemon, *OVER[:4])
     assert await status(daemon, poison) == ["failed"]
     await idle_after(daemon, minutes=1)
     return poison
@@ -179,8 +191,7 @@ async def test_its_sender_can_have_it_tried_again(daemon: InProcessDaemon) -> No
     kai = await hire(daemon, "kai", PICKY)
     poison = await failed_poison(daemon)
     kai.write('print("an antidote: " + TEXTS[0])')
-    await daemon.ask("envelope.retry", "nex", ids=[poison])
-    await idle_after(daemon)
+    await idle_after_ask(daemon, "envelope.retry", "nex", ids=[poison])
     assert await status(daemon, poison) == ["done"]
     assert (await daemon.inbox("nex"))[-1] == "an antidote: poison"
     assert (await runs_of(daemon, "kai"))[-1]["envelopes"] == [poison]
@@ -192,8 +203,7 @@ async def test_tried_again_it_gets_five_attempts_again_and_its_sender_is_told_ag
 ) -> None:
     await hire(daemon, "kai", PICKY)
     poison = await failed_poison(daemon)
-    await daemon.ask("envelope.retry", "nex", ids=[poison])
-    await idle_after(daemon)
+    await idle_after_ask(daemon, "envelope.retry", "nex", ids=[poison])
     for _ in range(4):
         assert await status(daemon, poison) == ["pending"]
         await idle_after(daemon, seconds=OVER[4])
@@ -211,8 +221,7 @@ async def broken_for_all(daemon: InProcessDaemon) -> list[str]:
     found = await together(daemon, "one", "two")
     found += await daemon.send("agent:kai", who="zoe", text="three")
     await idle_after(daemon)
-    for seconds in OVER:
-        await idle_after(daemon, seconds=seconds)
+    await pass_by(daemon, *OVER)
     for _ in range(2):
         await idle_after(daemon, hours=1, minutes=10)
     assert await status(daemon, *found) == ["pending"] * 3
@@ -251,8 +260,7 @@ async def test_mended_but_for_one_poison_that_one_fails_alone(daemon: InProcessD
     await hire(daemon, "kai", PICKY)
     beside(daemon, "broken").touch()
     one, poison, two = await together(daemon, "one", "poison", "two")
-    for seconds in OVER:
-        await idle_after(daemon, seconds=seconds)
+    await pass_by(daemon, *OVER)
     await idle_after(daemon, hours=3)
     assert await status(daemon, one, poison, two) == ["pending"] * 3
     assert (await status_of(daemon, "kai"))["state"] == "waiting"
@@ -274,8 +282,7 @@ async def test_in_a_lane_that_waits_what_has_failed_least_often_goes_first(daemo
     [poison] = await daemon.send("agent:kai", text="poison", priority="critical")
     [other] = await daemon.send("agent:kai", text="other")
     await daemon.ask("agent.resume", name="kai")
-    for seconds in (0, *OVER):
-        await idle_after(daemon, seconds=seconds)
+    await pass_by(daemon, 0, *OVER)
     assert (await status_of(daemon, "kai"))["state"] == "waiting"
     await daemon.ask("envelope.cancel", "nex", ids=[other])
     [late] = await daemon.send("agent:kai", text="late")  # the lane was tried just now
@@ -294,8 +301,7 @@ async def test_the_boss_tries_a_waiting_lane_at_once(daemon: InProcessDaemon) ->
     found = await broken_for_all(daemon)
     beside(daemon, "broken").unlink()
     resumed = await daemon.ask("agent.resume", name="kai")
-    [new] = await daemon.send("agent:kai", text="new")
-    await idle_after(daemon)
+    [new] = await idle_after_send(daemon, "agent:kai", text="new")
     assert resumed["changed"] and await status(daemon, new) == ["done"]
     await idle_after(daemon, hours=2)
     assert await status(daemon, *found) == ["done"] * 3
@@ -309,8 +315,7 @@ async def test_broken_again_the_boss_is_told_again(daemon: InProcessDaemon) -> N
     await idle_after(daemon, hours=2)
     beside(daemon, "broken").touch()
     found = await together(daemon, "four", "five")
-    for seconds in OVER:
-        await idle_after(daemon, seconds=seconds)
+    await pass_by(daemon, *OVER)
     assert await status(daemon, *found) == ["pending"] * 2 and len(await notices(daemon)) == 2
 
 
@@ -335,8 +340,7 @@ async def test_what_stops_every_turn_counts_as_no_attempt(daemon: InProcessDaemo
     a, b = await together(daemon, "a", "b")
     waiting = await status_of(daemon, "kai")
     assert waiting["state"] == "waiting" and waiting["why"].startswith(f"the program {place} was not found")
-    for seconds in (*OVER, 4000, 4000, 4000):
-        await idle_after(daemon, seconds=seconds)
+    await pass_by(daemon, *OVER, 4000, 4000, 4000)
     runs = await runs_of(daemon, "kai")
     assert about(runs) == [(a, b, "failed")] * 9 and {one["error_kind"] for one in runs} == {"no_program"}
     for number in (a, b):
@@ -355,8 +359,7 @@ async def test_what_stops_every_turn_counts_as_no_attempt(daemon: InProcessDaemo
 @frozen(quiet=False)
 async def test_the_waits_of_a_lane_grow_to_an_hour(daemon: InProcessDaemon) -> None:
     await without_program(daemon)
-    await daemon.send("agent:kai", text="a")
-    await idle_after(daemon)
+    await idle_after_send(daemon, "agent:kai", text="a")
     for number, (not_over, over) in enumerate([*zip(NOT_OVER, OVER, strict=True), (NOT_OVER[4], OVER[4])]):
         await idle_after(daemon, seconds=not_over)
         assert len(await runs_of(daemon, "kai")) == number + 1
@@ -367,19 +370,16 @@ async def test_the_waits_of_a_lane_grow_to_an_hour(daemon: InProcessDaemon) -> N
 @frozen(quiet=False)
 async def test_new_mail_tries_a_waiting_lane_at_once_but_not_all_the_time(daemon: InProcessDaemon) -> None:
     _, place = await without_program(daemon)
-    [a] = await daemon.send("agent:kai", text="a")
-    await idle_after(daemon)
+    [a] = await idle_after_send(daemon, "agent:kai", text="a")
     await idle_after(daemon, seconds=OVER[0])
     await idle_after(daemon, seconds=2)
     before = len(await runs_of(daemon, "kai"))
-    [b] = await daemon.send("agent:kai", text="b")
-    await idle_after(daemon)
+    [b] = await idle_after_send(daemon, "agent:kai", text="b")
     assert len(await runs_of(daemon, "kai")) == before  # it was tried 2 seconds ago
     await idle_after(daemon, seconds=6)
     put(place)
     [c] = await daemon.send("agent:kai", text="c")
-    await daemon.until(lambda: daemon.rows("SELECT 1 FROM run WHERE status = 'completed'"))
-    await idle_after(daemon)
+    await idle_after_until(daemon, lambda: daemon.rows("SELECT 1 FROM run WHERE status = 'completed'"))
     assert await status(daemon, a, b, c) == ["done"] * 3
     assert about(await runs_of(daemon, "kai"))[-1] == (a, b, c, "completed")
 
@@ -390,8 +390,7 @@ async def test_a_workspace_that_is_gone_stops_every_turn_until_it_is_back(daemon
     room.mkdir()
     await hire(daemon, "kai", PICKY, workspace=str(room))
     room.rmdir()
-    [a] = await daemon.send("agent:kai", text="a")
-    await idle_after(daemon)
+    [a] = await idle_after_send(daemon, "agent:kai", text="a")
     assert str(room) in (await status_of(daemon, "kai"))["why"]
     assert (await daemon.get(a))["attempts"] == 0
     room.mkdir()
@@ -405,13 +404,11 @@ async def test_poison_and_a_missing_program_together_fail_only_the_poison(daemon
     put(place)
     a, poison = await together(daemon, "a", "poison")
     place.unlink()
-    for seconds in (*OVER, 4000, 4000):
-        await idle_after(daemon, seconds=seconds)
+    await pass_by(daemon, *OVER, 4000, 4000)
     assert await status(daemon, a, poison) == ["pending"] * 2
     assert [(await daemon.get(one))["attempts"] for one in (a, poison)] == [1, 1]
     put(place)
-    for seconds in (4000, *OVER):
-        await idle_after(daemon, seconds=seconds)
+    await pass_by(daemon, 4000, *OVER)
     assert await status(daemon, a, poison) == ["done", "failed"]
 
 
@@ -422,8 +419,7 @@ async def test_poison_and_a_missing_program_together_fail_only_the_poison(daemon
 async def test_a_task_in_the_background_fails_after_five_attempts(daemon: InProcessDaemon) -> None:
     await hire(daemon, "kai", PICKY)
     sent = await daemon.ask("agent.background", "kai", task="poison")
-    [good] = await daemon.send("agent:kai", text="fine")
-    await idle_after(daemon)
+    [good] = await idle_after_send(daemon, "agent:kai", text="fine")
     for number in range(4):
         assert (await daemon.get(sent["ids"][0]))["attempts"] == number + 1
         assert await status(daemon, sent["ids"][0]) == ["pending"]
@@ -438,7 +434,6 @@ async def test_a_task_in_the_background_fails_after_five_attempts(daemon: InProc
 @frozen(quiet=False)
 async def test_a_task_that_fails_does_not_make_the_agents_lane_wait(daemon: InProcessDaemon) -> None:
     await without_program(daemon)
-    await daemon.ask("agent.background", "kai", task="anything")
-    await idle_after(daemon)
+    await idle_after_ask(daemon, "agent.background", "kai", task="anything")
     assert (await status_of(daemon, "kai"))["state"] == "idle"
     assert [one["error_kind"] for one in await runs_of(daemon, "kai")] == ["no_program"]

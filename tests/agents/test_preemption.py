@@ -8,31 +8,35 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_fixture
 from tests.support.holding_agents import HoldingWorker, control
 from tests.support.parties import agent
 from tests.support.shell_agents import Boss, assert_idle, end_all, rows
+from tests.support.waits import wait_until
 
 # It ends when it is let go, or killed: so what is decided meanwhile meets a run that is ending.
 STUBBORN = "trap '' INT TERM\nwhile [ ! -e \"$D/go\" ]; do sleep 0.02; done\necho done"
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), parallel_runs=2, finish_seconds=0.1) as running:
-        yield running
-        running.check()
+daemon = daemon_fixture(parallel_runs=2, finish_seconds=0.1)
 
 
 @pytest.fixture
 def nex(daemon: RunningDaemon, tmp_path: Path) -> Iterator[HoldingWorker]:
-    yield HoldingWorker(daemon, tmp_path)
+    made = HoldingWorker(daemon, tmp_path)
+    yield made
     end_all(daemon)
+    assert_idle(daemon, made.program)
 
 
-@pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
-    return Boss(daemon)
+def being_set_aside(ada: Boss, nex: HoldingWorker, **params: bool) -> tuple[str, str]:
+    """Let critical mail set a run aside that does not end before it is let go; return both envelopes."""
+    nex.program.does(STUBBORN)
+    old = ada.tell(nex)
+    nex.under_way()
+    urgent = agent(nex.daemon).tell(nex, priority="critical", **params)
+    wait_until(nex.preempts)
+    return old, urgent
 
 
 # --- an order ------------------------------------------------------------------------
@@ -49,8 +53,7 @@ def test_a_run_is_set_aside_for_an_envelope_and_what_it_worked_on_comes_back(
     assert control(nex.daemon, "preempt", envelope=urgent, reason="fire") == ("applied", None)
     assert nex.shown(2) == [urgent]
     assert "priority: critical" in nex.turn(2)
-    nex.program.let_go()
-    nex.all_done(old, *later, urgent)
+    nex.goes_on_until_done(old, *later, urgent)
     assert nex.history() == [
         ("interrupted", "preempted", [old]),
         ("completed", None, [urgent]),
@@ -66,7 +69,6 @@ def test_a_run_is_set_aside_for_an_envelope_and_what_it_worked_on_comes_back(
     assert row["error"] == "the boss preempted it: fire"
     assert nex.preempts() == [("user:boss", "applied", "fire")]
     assert ada.notices_of(nex) == []
-    assert_idle(nex.daemon, nex.program)
 
 
 def test_what_the_agent_sent_before_it_was_set_aside_is_told_when_it_begins_again(
@@ -86,8 +88,7 @@ def test_what_the_agent_sent_before_it_was_set_aside_is_told_when_it_begins_agai
 
 
 def test_the_envelope_comes_next_also_before_what_has_waited_for_long(ada: Boss, nex: HoldingWorker) -> None:
-    old = ada.tell(nex, text="hold this")
-    nex.works()
+    old = nex.holding(ada.tell(nex, text="hold this"))
     waiting = [agent(nex.daemon).tell(nex, text="for long") for _ in range(3)]
     with nex.daemon.database() as database:  # as if it were a quarter of an hour later
         database.execute("UPDATE message SET arrived_at = arrived_at - 1000000")
@@ -95,8 +96,7 @@ def test_the_envelope_comes_next_also_before_what_has_waited_for_long(ada: Boss,
     urgent = agent(nex.daemon).tell(nex, text="now", priority="low")
     assert control(nex.daemon, "preempt", envelope=urgent)[0] == "applied"
     assert nex.shown(2) == [urgent]
-    nex.program.let_go()
-    nex.all_done(old, *waiting)
+    nex.goes_on_until_done(old, *waiting)
     assert [shown for *_, shown in nex.history()][2:] == [[old], *([one] for one in waiting)]
 
 
@@ -125,8 +125,7 @@ def test_a_run_whose_sender_wants_no_interruption_is_not_set_aside(ada: Boss, ne
     why = f"{run} works on {kept}, whose sender wants no interruption"
     assert control(nex.daemon, "preempt", envelope=urgent) == ("refused", why)
     assert control(nex.daemon, "preempt", envelope=urgent, run=run) == ("refused", why)
-    nex.program.let_go()
-    nex.all_done(kept, urgent)
+    nex.goes_on_until_done(kept, urgent)
     assert [shown for *_, shown in nex.history()] == [[kept], [urgent]]
 
 
@@ -159,8 +158,7 @@ def test_an_order_that_cannot_be_carried_out_says_why(ada: Boss, nex: HoldingWor
         f"{run} is paused; resume it first, or cancel it",
     )
     assert control(daemon, "resume", run=run)[0] == "applied"
-    nex.program.let_go()
-    nex.all_done(held, new)
+    nex.goes_on_until_done(held, new)
     assert control(daemon, "preempt", envelope=new) == ("too-late", f"{new} is done")
     assert control(daemon, "preempt", envelope=ada.tell(nex, deliver_at="+1h"))[0] == "refused"
 
@@ -183,8 +181,7 @@ def test_a_run_that_is_ending_is_not_set_aside_a_second_time(ada: Boss, nex: Hol
     assert control(nex.daemon, "preempt", envelope=first)[0] == "applied"
     assert control(nex.daemon, "preempt", envelope=second) == ("too-late", f"{run} is ending already")
     assert control(nex.daemon, "cancel", run=run)[0] == "too-late"
-    nex.program.let_go()
-    nex.all_done(old, first, second)
+    nex.goes_on_until_done(old, first, second)
     assert [shown for *_, shown in nex.history()] == [[old], [first], [old], [second]]
 
 
@@ -193,13 +190,11 @@ def test_a_run_that_is_ending_is_not_set_aside_a_second_time(ada: Boss, nex: Hol
 
 def test_critical_mail_sets_a_run_aside_whoever_sends_it(ada: Boss, nex: HoldingWorker) -> None:
     kai = agent(nex.daemon)
-    old = ada.tell(nex, text="hold")
-    nex.works()
+    old = nex.holding(ada.tell(nex, text="hold"))
     high = kai.tell(nex, text="high", priority="high")
     urgent = kai.tell(nex, text="fire", priority="critical")
     assert nex.shown(2) == [urgent, high]  # of one conversation, so in one turn
-    nex.program.let_go()
-    nex.all_done(old, high, urgent)
+    nex.goes_on_until_done(old, high, urgent)
     assert nex.history()[0] == ("interrupted", "preempted", [old])
     assert nex.preempts() == [("agent:system", "applied", f"{urgent} is critical")]
 
@@ -207,21 +202,17 @@ def test_critical_mail_sets_a_run_aside_whoever_sends_it(ada: Boss, nex: Holding
 def test_critical_mail_does_not_set_a_run_aside_that_works_on_critical_mail(
     ada: Boss, nex: HoldingWorker
 ) -> None:
-    first = ada.tell(nex, text="hold", priority="critical")
-    nex.works()
+    first = nex.holding(ada.tell(nex, text="hold", priority="critical"))
     others = [agent(nex.daemon).tell(nex, priority="critical") for _ in range(5)]
-    nex.program.let_go()
-    nex.all_done(first, *others)
+    nex.goes_on_until_done(first, *others)
     assert [status for status, *_ in nex.history()] == ["completed"] * 6
     assert nex.preempts() == []
 
 
 def test_many_critical_messages_at_once_set_a_run_aside_once(ada: Boss, nex: HoldingWorker) -> None:
-    old = ada.tell(nex, text="hold")
-    nex.works()
+    old = nex.holding(ada.tell(nex, text="hold"))
     burst = agent(nex.daemon).flood(nex, 25, priority="critical")
-    nex.program.let_go()
-    nex.all_done(old, *burst)
+    nex.goes_on_until_done(old, *burst)
     assert [kind for _, kind, _ in nex.history()].count("preempted") == 1
     assert len(nex.preempts()) == 1
 
@@ -237,12 +228,10 @@ def test_what_a_run_sends_to_its_own_agent_does_not_end_it(ada: Boss, nex: Holdi
 
 def test_no_mail_of_an_agent_to_itself_sets_its_run_aside(ada: Boss, nex: HoldingWorker) -> None:
     """Also not with its own token, outside of the run: else it could set itself aside without an end."""
-    old = ada.tell(nex, text="hold")
-    nex.works()
+    old = nex.holding(ada.tell(nex, text="hold"))
     own = nex.tell(nex, text="note", priority="critical")
     assert agent(nex.daemon).tell(nex, text="later", priority="high")
-    nex.program.let_go()
-    nex.all_done(old, own)
+    nex.goes_on_until_done(old, own)
     assert nex.history()[0] == ("completed", None, [old])
     assert nex.preempts() == []
 
@@ -264,8 +253,7 @@ def test_agents_set_an_envelope_aside_three_times_and_the_boss_hears_of_it_once(
     urgent = ada.tell(nex, text="fire", priority="critical")  # that of people is not limited
     assert nex.shown(8)[0] == urgent
     assert [kind for _, kind, _ in nex.history()].count("preempted") == 4
-    nex.program.let_go()
-    nex.all_done(old, urgent, *waits)
+    nex.goes_on_until_done(old, urgent, *waits)
     assert [kind for _, kind, _ in nex.history()].count("preempted") == 4
     assert ada.notices_of(nex) == [notice]
 
@@ -286,8 +274,7 @@ def test_an_order_sets_aside_what_mail_of_agents_does_not_any_more_and_does_not_
     waits = kai.tell(nex, priority="critical")
     assert control(nex.daemon, "preempt", envelope=waits)[0] == "applied"
     nex.all_done(waits)
-    nex.program.let_go()
-    nex.all_done(old)
+    nex.goes_on_until_done(old)
     assert len(nex.preempts()) == 6
 
 
@@ -301,18 +288,15 @@ def test_critical_mail_waits_while_a_run_is_paused_and_sets_it_aside_when_it_goe
     assert nex.preempts() == []
     assert control(nex.daemon, "resume", run=run)[0] == "applied"
     assert nex.shown(2) == [urgent]
-    nex.program.let_go()
-    nex.all_done(old, urgent)
+    nex.goes_on_until_done(old, urgent)
     assert nex.history()[0] == ("interrupted", "preempted", [old])
 
 
 def test_critical_mail_for_a_paused_agent_ends_nothing(ada: Boss, nex: HoldingWorker) -> None:
-    old = ada.tell(nex, text="hold")
-    nex.works()
+    old = nex.holding(ada.tell(nex, text="hold"))
     ada.call("agent.pause", name=nex.name)
     urgent = agent(nex.daemon).tell(nex, priority="critical")
-    nex.program.let_go()
-    nex.all_done(old)
+    nex.goes_on_until_done(old)
     ada.call("agent.resume", name=nex.name)
     nex.all_done(urgent)
     assert [status for status, *_ in nex.history()] == ["completed", "completed"]
@@ -333,8 +317,7 @@ def test_tasks_in_the_background_go_on_when_critical_mail_comes(ada: Boss, nex: 
     )
     outcome, why = control(nex.daemon, "preempt", envelope=task)
     assert outcome == "refused" and why is not None and "background" in why
-    nex.program.let_go()
-    nex.all_done(task, other, new)
+    nex.goes_on_until_done(task, other, new)
     assert "interrupted" not in {status for status, *_ in nex.history()}
 
 
@@ -348,8 +331,7 @@ def test_runs_that_were_set_aside_do_not_count_for_the_limit_of_a_trace(
     for number in range(3):
         nex.works(2 * number + 1)
         nex.all_done(agent(nex.daemon).tell(nex, priority="critical"))
-    nex.program.let_go()
-    nex.all_done(old)
+    nex.goes_on_until_done(old)
     query = (
         "SELECT count(*) FROM run WHERE trace = ? AND error_scope IS NOT 'lane' AND status <> 'interrupted'"
     )
@@ -366,8 +348,7 @@ def test_what_a_run_used_before_it_was_set_aside_counts_for_the_budget(ada: Boss
     wait_until(lambda: ada.call("run.tail", id=run)["parts"])  # so the usage before it is known too
     urgent = agent(nex.daemon).tell(nex, priority="critical")
     nex.settled()
-    nex.program.let_go()
-    nex.all_done(old, urgent)
+    nex.goes_on_until_done(old, urgent)
     assert [one["tokens_in"] for one in nex.runs()] == [70, 70, 70]
     [row] = rows(
         nex.daemon, "SELECT sum(tokens) FROM usage JOIN address ON id = agent WHERE name = ?", nex.name
@@ -378,14 +359,9 @@ def test_what_a_run_used_before_it_was_set_aside_counts_for_the_budget(ada: Boss
 def test_a_message_that_is_deleted_while_it_was_set_aside_does_not_come_back(
     ada: Boss, nex: HoldingWorker
 ) -> None:
-    nex.program.does(STUBBORN)
-    old = ada.tell(nex)
-    nex.under_way()
-    urgent = agent(nex.daemon).tell(nex, priority="critical")
-    wait_until(lambda: nex.preempts())
+    old, urgent = being_set_aside(ada, nex)
     ada.call("message.delete", id=ada.get(old)["message"])
-    nex.program.let_go()
-    nex.all_done(urgent)
+    nex.goes_on_until_done(urgent)
     assert_idle(nex.daemon, nex.program)
     assert ada.get(old)["status"] == "cancelled"
     assert [shown for *_, shown in nex.history()] == [[old], [urgent]]
@@ -394,15 +370,9 @@ def test_a_message_that_is_deleted_while_it_was_set_aside_does_not_come_back(
 def test_an_envelope_that_is_cancelled_before_its_turn_leaves_the_others_in_order(
     ada: Boss, nex: HoldingWorker
 ) -> None:
-    nex.program.does(STUBBORN)
-    old = ada.tell(nex)
-    nex.under_way()
-    kai = agent(nex.daemon)
-    urgent = kai.tell(nex, priority="critical")
-    wait_until(lambda: nex.preempts())
+    old, urgent = being_set_aside(ada, nex)
     ada.call("envelope.cancel", ids=[urgent])
-    nex.program.let_go()
-    nex.all_done(old)
+    nex.goes_on_until_done(old)
     assert [shown for *_, shown in nex.history()] == [[old], [old]]
 
 
@@ -410,11 +380,7 @@ def test_mail_that_was_routed_elsewhere_is_not_the_next_turn_any_more(
     ada: Boss, nex: HoldingWorker, tmp_path: Path
 ) -> None:
     kai = HoldingWorker(nex.daemon, tmp_path)
-    nex.program.does(STUBBORN)
-    old = ada.tell(nex)
-    nex.under_way()
-    urgent = agent(nex.daemon).tell(nex, priority="critical")
-    wait_until(lambda: nex.preempts())
+    old, urgent = being_set_aside(ada, nex)
     assert control(nex.daemon, "route", envelope=urgent, to=kai.address)[0] == "applied"
     nex.program.let_go()
     kai.all_done(urgent)
@@ -426,11 +392,7 @@ def test_mail_that_was_routed_elsewhere_is_not_the_next_turn_any_more(
 def test_the_breaker_keeps_what_a_run_was_set_aside_for_and_it_is_the_next_turn_afterwards(
     ada: Boss, nex: HoldingWorker
 ) -> None:
-    nex.program.does(STUBBORN)
-    old = ada.tell(nex)
-    nex.under_way()
-    waiting = agent(nex.daemon).tell(nex, priority="critical", interruptible=False, text="x")
-    wait_until(lambda: nex.preempts())
+    old, waiting = being_set_aside(ada, nex, interruptible=False)
     ada.call("breaker.pull")
     try:
         nex.program.let_go()
@@ -454,8 +416,7 @@ def test_another_priority_changes_the_order_of_one_delivery(ada: Boss, nex: Hold
     assert control(nex.daemon, "priority", envelope=first, level="low") == ("applied", None)
     assert control(nex.daemon, "priority", envelope=third, level="high") == ("applied", None)
     assert control(nex.daemon, "priority", envelope=old, level="low") == ("too-late", f"{run} works on {old}")
-    nex.program.let_go()
-    nex.all_done(old, first, second, third)
+    nex.goes_on_until_done(old, first, second, third)
     assert [shown for *_, shown in nex.history()] == [[old], [third], [second], [first]]
     assert control(nex.daemon, "priority", envelope=first, level="high") == ("too-late", f"{first} is done")
     deferred = ada.tell(nex, deliver_at="+1h")
@@ -464,13 +425,11 @@ def test_another_priority_changes_the_order_of_one_delivery(ada: Boss, nex: Hold
 
 
 def test_mail_that_is_made_critical_sets_the_run_aside(ada: Boss, nex: HoldingWorker) -> None:
-    old = ada.tell(nex, text="hold")
-    nex.works()
+    old = nex.holding(ada.tell(nex, text="hold"))
     waits = agent(nex.daemon).tell(nex)
     assert control(nex.daemon, "priority", envelope=waits, level="critical") == ("applied", None)
     assert nex.shown(2) == [waits]
-    nex.program.let_go()
-    nex.all_done(old, waits)
+    nex.goes_on_until_done(old, waits)
     assert nex.history()[0] == ("interrupted", "preempted", [old])
 
 

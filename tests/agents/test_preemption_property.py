@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,14 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.agents.test_steering import HEAD
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_with
+from tests.support.failures import seeded
 from tests.support.holding_agents import control
 from tests.support.parties import agent
 from tests.support.shell_agents import Boss, Worker, assert_idle, rows
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 STEPS = 60
 SEEDS = range(4)
@@ -24,8 +27,8 @@ case $(($$ % 5)) in 0) sleep 1.2;; 1) sleep 0.2;; 2) sleep 0.05;; esac
 echo done
 """
 WORKS = """
-import random, time
-time.sleep(random.choice([0, 0.01, 0.05, 0.2, 1.2]))
+import time
+time.sleep([0, 0.01, 0.05, 0.2, 1.2][os.getpid() % 5])
 say("final", text="done")
 """
 
@@ -43,7 +46,7 @@ class Story:
     """A few agents, and people and agents who write to them at random."""
 
     def __init__(self, daemon: RunningDaemon, directory: Path, seed: int) -> None:
-        self.daemon, self.chance, self.ada = daemon, random.Random(seed), Boss(daemon)
+        self.daemon, self.chance, self.ada = daemon, seeded(seed), Boss(daemon)
         policies = ("collect", "followup", "interrupt", "interrupt")
         self.workers = [Worker(daemon, directory, busy=busy) for busy in policies]
         for worker in self.workers[:-1]:
@@ -80,11 +83,16 @@ class Story:
         return all(self.ada.get(one)["status"] != "pending" for one in self.sent)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_each_envelope_is_settled_once_and_none_fails(
-    daemon: RunningDaemon, tmp_path: Path, seed: int
-) -> None:
-    story = Story(daemon, tmp_path, seed)
+@pytest.mark.timeout(400)
+def test_each_envelope_is_settled_once_and_none_fails(daemon: RunningDaemon, tmp_path: Path) -> None:
+    """All seeds in one test: the last check of the daemon is about them together, and workers share no daemon."""
+    for seed in SEEDS:
+        settles_once(daemon, tmp_path / str(seed), seed)
+
+
+def settles_once(daemon: RunningDaemon, directory: Path, seed: int) -> None:
+    directory.mkdir()
+    story = Story(daemon, directory, seed)
     for _ in range(STEPS):
         story.step()
     wait_until(story.is_over, 60)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 
-from hiboss.agents import process_control
 from hiboss.agents.providers.claude.provider import Claude
 from hiboss.agents.providers.codex.provider import Codex
 from hiboss.agents.providers.registry import BUILT_IN
-from hiboss.core.contracts.failures import LaneError
+from hiboss.core.contracts.failures import LaneError, SessionLost, TurnError
 from hiboss.testing.provider_contract import (
     AskContract,
     CostContract,
@@ -23,9 +23,12 @@ from hiboss.testing.provider_contract import (
     Turn,
     until,
 )
+from hiboss.testing.provider_rig import ProviderRig
 from hiboss.testing.recorded_run import RecordedRun
 from tests.agents.acp_rig import AcpRig
 from tests.agents.provider_rigs import CommandRig, DemoRig, OpenCommandRig, WebhookRig
+
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 class TestDemo(ProviderContract):
@@ -52,14 +55,29 @@ class TestWebhook(ProviderContract, OutsideContract, SessionContract, CostContra
     rig_class = WebhookRig
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process_control, "STEP_SECONDS", 0.2)  # no program here needs time to end
+class TestAcp(
+    ProviderContract, OutsideContract, SessionContract, InterruptContract, AskContract, CostContract
+):
+    rig_class = AcpRig
+
+    @pytest.mark.parametrize(("choice", "chosen"), [("allow", "allow_once"), ("deny", "reject_once")])
+    async def test_a_permission_says_exactly_and_in_full_what_the_tool_would_do(
+        self, rig: ProviderRig, choice: str, chosen: str
+    ) -> None:
+        async with rig:
+            detail = "git push origin main\n" + "ä€😀 " * 5_000
+            rig.asks_for_tool("Bash", detail, "git push")
+            turn = Turn(rig, choices=(choice,))
+            assert (await turn.ends()).text == chosen
+            [asked] = turn.run.questions
+            assert (asked.tool, asked.detail) == ("Bash", detail)
+            assert json.loads(asked.subject) == {"input": {"command": detail}, "cwd": str(rig.directory)}
+            assert asked.options == ("allow", "deny") and asked.default == "deny"
 
 
 def test_every_provider_of_ours_is_held_against_the_contract(tmp_path: Path) -> None:
-    ours = [one.rig_class for one in (TestDemo, TestCommand, TestOpenCommand, TestWebhook)]
-    held = {type(rig(tmp_path).make()) for rig in (*ours, AcpRig)}  # test_acp_contract.py
+    contracts = (TestDemo, TestCommand, TestOpenCommand, TestWebhook, TestAcp)
+    held = {type(one.rig_class(tmp_path).make()) for one in contracts}
     harnesses = {Claude, Codex}  # with their real programs: tests/real/harness_contract.py
     assert set(BUILT_IN.values()) == held | harnesses
 
@@ -67,78 +85,68 @@ def test_every_provider_of_ours_is_held_against_the_contract(tmp_path: Path) -> 
 # --- programs ------------------------------------------------------------------------
 
 
-def test_the_processes_of_a_program_are_told_before_it_has_its_turn(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with CommandRig(tmp_path) as rig:
-            rig.program("echo $$\n")
-            turn = Turn(rig)
-            assert [int((await turn.ends()).text)] == turn.pids
+async def test_the_processes_of_a_program_are_told_before_it_has_its_turn(tmp_path: Path) -> None:
+    async with CommandRig(tmp_path) as rig:
+        rig.program("echo $$\n")
+        turn = Turn(rig)
+        assert [int((await turn.ends()).text)] == turn.pids
 
-            told = asyncio.Event()
+        told = asyncio.Event()
 
-            class Telling(RecordedRun):
-                async def started(self, pid: int) -> None:
-                    assert rig.turns() == 1  # of the turn above
-                    told.set()
+        class Telling(RecordedRun):
+            async def started(self, pid: int) -> None:
+                assert rig.turns() == 1  # of the turn above
+                told.set()
 
-            await rig.make().take_turn(rig.task(), Telling())
-            assert told.is_set()
-            assert rig.turns() == 2
-
-    asyncio.run(story())
+        await rig.make().take_turn(rig.task(), Telling())
+        assert told.is_set()
+        assert rig.turns() == 2
 
 
-def test_a_program_that_could_not_be_noted_does_not_go_on(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with CommandRig(tmp_path) as rig:
-            rig.hangs()
+async def test_a_program_that_could_not_be_noted_does_not_go_on(tmp_path: Path) -> None:
+    async with CommandRig(tmp_path) as rig:
+        rig.hangs()
 
-            class Full(RecordedRun):
-                async def started(self, pid: int) -> None:
-                    raise OSError("disk full")
+        class Full(RecordedRun):
+            async def started(self, pid: int) -> None:
+                raise OSError("disk full")
 
-            with pytest.raises(OSError, match="disk full"):
-                await rig.make().take_turn(rig.task(), Full())
-            await until(lambda: not rig.left_behind())
-            assert rig.turns() == 0
-
-    asyncio.run(story())
+        with pytest.raises(OSError, match="disk full"):
+            await rig.make().take_turn(rig.task(), Full())
+        await until(lambda: not rig.left_behind())
+        assert rig.turns() == 0
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "sleep 1000 & echo done\n",
-        "sleep 1000 >/dev/null 2>&1 & echo done\n",
-        "(trap '' INT TERM; sleep 1000) & echo done\n",
-    ],
-    ids=["with our pipe", "without it", "stubborn"],
-)
-def test_what_a_program_left_behind_ends_with_it(tmp_path: Path, script: str) -> None:
-    async def story() -> None:
-        async with CommandRig(tmp_path) as rig:
-            rig.program(script)
-            assert (await Turn(rig).ends()).text == "done"
-            assert not rig.left_behind()
-
-    asyncio.run(story())
+async def test_a_workspace_that_is_gone_is_a_lane_error_that_names_it(tmp_path: Path) -> None:
+    async with CommandRig(tmp_path) as rig:
+        with pytest.raises(LaneError) as caught:
+            await Turn(rig, workspace=str(tmp_path / "gone")).ends()
+        assert str(tmp_path / "gone") in caught.value.text
 
 
-def test_one_who_left_on_purpose_holds_up_nobody(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with CommandRig(tmp_path) as rig:
-            rig.program("setsid sleep 30 &\nsleep 0.1\necho done\n")
-            assert (await Turn(rig).ends()).text == "done"
-            process_control.signal_all(rig.left_behind(), 9)
+@pytest.mark.parametrize("kind", [CommandRig, OpenCommandRig], ids=lambda kind: kind.__name__)
+async def test_a_session_that_cannot_be_resumed_is_told_as_lost(
+    kind: type[CommandRig], tmp_path: Path
+) -> None:
+    async with kind(tmp_path) as rig:
+        rig.loses_session()
+        with pytest.raises(SessionLost, match="no such session"):
+            await Turn(rig, session="s-1").ends()
 
-    asyncio.run(story())
+
+async def test_what_it_writes_besides_its_answer_may_be_far_longer(tmp_path: Path) -> None:
+    async with CommandRig(tmp_path) as rig:
+        lines = [{"hiboss": "thinking", "text": "x" * 1000}] * 50 + [{"hiboss": "final", "text": "done"}]
+        rig.answers_bytes("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+        assert (await Turn(rig, answer_bytes=4000).ends()).text == "done"
+        with pytest.raises(TurnError) as caught:
+            await Turn(rig, answer_bytes=4000, output_bytes=20_000).ends()
+        assert caught.value.kind == "too_long" and "20000" in caught.value.text
 
 
-def test_a_workspace_that_is_gone_is_a_lane_error_that_names_it(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with CommandRig(tmp_path) as rig:
-            with pytest.raises(LaneError) as caught:
-                await Turn(rig, workspace=str(tmp_path / "gone")).ends()
-            assert str(tmp_path / "gone") in caught.value.text
-
-    asyncio.run(story())
+async def test_a_program_without_an_open_input_is_told_that_it_cannot_ask(tmp_path: Path) -> None:
+    async with CommandRig(tmp_path) as rig:
+        rig.answers_bytes(b'{"hiboss": "ask", "text": "may I?"}\n')
+        with pytest.raises(TurnError, match="--input open"):
+            await Turn(rig).ends()
+        await until(lambda: not rig.left_behind())

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import random
 import sqlite3
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import set_up
+from tests.support.failures import seeded
 from tests.support.parties import Party, agent
 from tests.support.python_agents import Boss, wait_until_idle
 from tests.support.scripted_channels import SCRIPTED
+
+pytestmark = pytest.mark.slow
 
 TALKERS = 8
 QUESTIONS = 20
@@ -39,7 +43,7 @@ def talkers(daemon: RunningDaemon, directory: Path) -> list[Party]:
 def test_random_conversations_end_and_every_answer_goes_to_the_right_conversation(tmp_path: Path) -> None:
     set_up(tmp_path)
     with running_daemon(tmp_path, set_up=False, **SETTINGS) as daemon:
-        team, ada, chance = talkers(daemon, tmp_path), Boss(daemon), random.Random(6)
+        team, ada, chance = talkers(daemon, tmp_path), Boss(daemon), seeded(6)
         for _ in range(QUESTIONS):
             some = chance.sample(team, chance.choice([1, 1, 2, 3, 5]))
             if chance.random() < 0.5:
@@ -81,9 +85,6 @@ def every_answer_went_the_right_way(database: sqlite3.Connection) -> int:
     for run in runs:
         about(run, taken[run["id"]], messages)
         assert answers[run["id"]] == (run["answer"] is not None)
-    import sys
-
-    sys.stderr.write(f"runs {len(runs)} answers {len(answers)}\n")
     return len(answers)
 
 

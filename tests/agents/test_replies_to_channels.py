@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, agent
 from tests.support.python_agents import QUIET, Boss, Team, texts, wait_until_idle
 from tests.support.scripted_channels import Place, daemon_with_channels, envelope_error
+from tests.support.waits import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +78,7 @@ def test_an_answer_that_cannot_be_sent_is_kept_and_the_boss_is_told(
     place.comes_in("1", text="hello")
     wait_until(kai.turns)
     place.unbind()
-    team.place("unbound").touch()
-    wait_until_idle(ada.daemon)
+    team.let_go("unbound")
     [run] = kai.runs()
     assert (run["status"], run["text"], run["answer"]) == ("completed", "an answer", None)
     assert "cannot post to" in run["note"]
@@ -94,8 +93,7 @@ def test_an_answer_the_platform_refuses_is_told_to_its_agent_who_takes_no_turn_f
     place = Place(tmp_path).bound(ada.daemon, kai)
     place.script(envelope_error(text="too rude"))
     place.comes_in("1", text="hello")
-    wait_until(lambda: [one for one in kai.list() if one["from"] == "agent:system"])
-    wait_until_idle(ada.daemon)
+    ada.wait_until_idle_and(lambda: [one for one in kai.list() if one["from"] == "agent:system"])
     [notice] = [one for one in kai.list() if one["from"] == "agent:system"]
     assert "too rude" in notice["text"] and notice["status"] == "pending" and len(kai.runs()) == 1
     assert texts(ada.heard(kai)) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,42 +11,26 @@ import pytest
 from hiboss.agents import process_control
 from hiboss.core.errors import NotRunning
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_fixture
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent
 from tests.support.shell_agents import (
     Boss,
     Worker,
     assert_idle,
+    begin,
     end_all,
     eventually,
     held,
-    limits,
     rows,
     running,
 )
+from tests.support.waits import wait_until
 
 PARALLEL = 2
-IDLE = 1.0
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    settings = {"parallel_runs": PARALLEL, "finish_seconds": 0.1, "lock_wait_seconds": 0.5}
-    with daemon_with(tmp_path_factory.mktemp("d"), **settings) as running:
-        yield running
-        running.check()
-
-
-@pytest.fixture
-def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
-    yield Worker(daemon, tmp_path)
-    end_all(daemon)
-
-
-@pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
-    return Boss(daemon)
+daemon = daemon_fixture(parallel_runs=PARALLEL, finish_seconds=0.1, lock_wait_seconds=0.5)
 
 
 LIVELY = 'while [ ! -e "$D/go" ]; do echo alive >&2; sleep 0.05; done\necho done'
@@ -87,20 +70,16 @@ def test_the_process_of_a_run_is_recorded_with_its_start(ada: Boss, worker: Work
     assert psutil.Process(pid).ppid() == worker.daemon.pid
     worker.program.let_go()
     assert worker.settled()["pid"] is None
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_what_is_in_hand_can_neither_be_taken_back_nor_taken_twice(ada: Boss, worker: Worker) -> None:
-    worker.program.does(LIVELY)
-    number = ada.tell(worker)
-    worker.under_way()
+    number, _ = begin(ada, worker, LIVELY)
     assert held(worker.daemon) == [int(number[1:])]
     assert ada.refusal("envelope.cancel", ids=[number]) == "too_late"
     assert worker.refusal("envelope.ack", ids=[number]) == "too_late"
     assert worker.call("envelope.claim")["envelopes"] == []
     worker.program.let_go()
     eventually(lambda: worker.answers_to(number), ["done"])
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_a_program_gets_its_turn_its_place_and_a_token_of_its_own(
@@ -140,7 +119,6 @@ def test_a_cancelled_run_ends_with_its_processes_and_its_envelopes_can_be_tried_
     worker.program.answers("another day")
     assert ada.call("envelope.retry", ids=[number])["changed"] == 1
     eventually(lambda: worker.answers_to(number), ["another day"])
-    assert_idle(worker.daemon, worker.program)
 
 
 def told(party: Party) -> list[str]:
@@ -186,7 +164,6 @@ def test_the_lane_goes_on_behind_a_cancelled_run(ada: Boss, worker: Worker) -> N
     ada.call("run.cancel", id=run["id"])
     eventually(lambda: worker.answers_to(second), ["next, please"])
     assert ada.get(first)["status"] == "cancelled"
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_only_what_is_under_way_can_be_steered_and_by_the_boss_alone(ada: Boss, worker: Worker) -> None:
@@ -199,16 +176,13 @@ def test_only_what_is_under_way_can_be_steered_and_by_the_boss_alone(ada: Boss, 
     worker.program.let_go()
     worker.settled()
     assert {ada.refusal(order, id=run["id"]) for order in orders} == {"not_running"}
-    assert_idle(worker.daemon, worker.program)
 
 
 # --- pause and resume ----------------------------------------------------------------
 
 
 def test_a_halted_run_stands_still_with_all_its_processes_and_goes_on(ada: Boss, worker: Worker) -> None:
-    worker.program.does(f"({LIVELY}) >&2 &\n{LIVELY}")
-    number = ada.tell(worker)
-    run = worker.under_way()["id"]
+    number, run = begin(ada, worker, f"({LIVELY}) >&2 &\n{LIVELY}")
     assert ada.call("run.pause", id=run) == {"id": run, "changed": True}
     wait_until(lambda: halted(worker, run))
     assert ada.call("run.pause", id=run) == {"id": run, "changed": False}
@@ -217,66 +191,26 @@ def test_a_halted_run_stands_still_with_all_its_processes_and_goes_on(ada: Boss,
     assert worker.runs()[0]["status"] == "running"
     assert ada.call("run.resume", id=run) == {"id": run, "changed": True}
     ended = worker.settled()
+    assert rows(worker.daemon, "SELECT paused_ms FROM run WHERE id = ?", int(run[1:]))[0]["paused_ms"] > 0
     assert (ended["status"], ended["paused"]) == ("completed", False)
     assert worker.answers_to(number) == ["done"]
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_who_is_born_in_that_moment_is_halted_too(ada: Boss, worker: Worker) -> None:
-    worker.program.does("while :; do echo alive; sleep 1000 & sleep 0.003; done")
-    ada.tell(worker)
-    run = worker.under_way()["id"]
+    _, run = begin(ada, worker, "while :; do echo alive; sleep 1000 & sleep 0.003; done")
     wait_until(lambda: len(states(worker, run)) > 20)
     ada.call("run.pause", id=run)
     wait_until(lambda: halted(worker, run))
     ada.call("run.cancel", id=run)
     assert worker.settled()["status"] == "cancelled"
-    assert_idle(worker.daemon, worker.program)
-
-
-def test_the_limits_stand_still_while_a_run_is_halted(ada: Boss, worker: Worker) -> None:
-    """A pause longer than the idle limit does not count for the limit."""
-    worker.program.does(LIVELY)
-    other = Worker(worker.daemon, worker.program.directory)
-    other.program.hangs()
-    with limits(worker.daemon, idle_seconds=IDLE):
-        number = ada.tell(worker)
-        run = worker.under_way()["id"]
-        ada.call("run.pause", id=run)
-        ada.tell(other)  # it is not paused, and reaches its limit meanwhile
-        assert other.settled()["error_kind"] == "timed_out"
-        other.program.says_nothing()
-        assert worker.runs()[0]["status"] == "running"
-        ada.call("run.resume", id=run)
-        worker.program.let_go()
-        eventually(lambda: worker.answers_to(number), ["done"])
-    [row] = rows(worker.daemon, "SELECT paused_ms FROM run WHERE id = ?", int(run[1:]))
-    assert row["paused_ms"] >= IDLE * 1000
-    assert_idle(worker.daemon, worker.program, other.program)
-
-
-def test_after_it_was_halted_a_run_is_held_to_its_limits_again(ada: Boss, worker: Worker) -> None:
-    worker.program.does(LIVELY.replace("echo done", "exec sleep 1000"))
-    with limits(worker.daemon, idle_seconds=IDLE):
-        ada.tell(worker)
-        run = worker.under_way()["id"]
-        ada.call("run.pause", id=run)
-        ada.call("run.resume", id=run)
-        assert ada.call("run.resume", id=run) == {"id": run, "changed": False}
-        worker.program.let_go()
-        assert worker.settled()["error_kind"] == "timed_out"
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_a_halted_run_can_be_cancelled(ada: Boss, worker: Worker) -> None:
-    worker.program.hangs()
-    ada.tell(worker)
-    run = worker.under_way()["id"]
+    _, run = begin(ada, worker)
     ada.call("run.pause", id=run)
     ada.call("run.cancel", id=run)
     ended = worker.settled()
     assert (ended["status"], ended["paused"]) == ("cancelled", False)
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_what_has_no_program_cannot_be_halted(ada: Boss, worker: Worker) -> None:
@@ -291,9 +225,7 @@ def test_what_has_no_program_cannot_be_halted(ada: Boss, worker: Worker) -> None
 
 
 def test_a_halted_run_stands_still_with_those_who_left_its_session(ada: Boss, worker: Worker) -> None:
-    worker.program.does(f'setsid env -i /bin/sleep 1000 & echo $! > "$D/left"\n{LIVELY}')
-    ada.tell(worker)
-    run = worker.under_way()["id"]
+    _, run = begin(ada, worker, f'setsid env -i /bin/sleep 1000 & echo $! > "$D/left"\n{LIVELY}')
     wait_until((worker.program.directory / "left").exists)
     left = psutil.Process(int((worker.program.directory / "left").read_text()))
     ada.call("run.pause", id=run)
@@ -303,14 +235,11 @@ def test_a_halted_run_stands_still_with_those_who_left_its_session(ada: Boss, wo
     worker.program.let_go()
     assert worker.settled()["status"] == "completed"
     assert not psutil.pid_exists(left.pid) or left.status() == psutil.STATUS_ZOMBIE
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_a_pause_that_cannot_be_recorded_stops_nothing(ada: Boss, worker: Worker) -> None:
     """A run must not stand still when nobody can see why, or when the caller was not allowed to pause it."""
-    worker.program.does(LIVELY)
-    ada.tell(worker)
-    run = worker.under_way()["id"]
+    _, run = begin(ada, worker, LIVELY)
     with worker.daemon.database() as other:
         other.execute("BEGIN IMMEDIATE")
         assert ada.refusal("run.pause", id=run) == "store_locked"
@@ -323,7 +252,6 @@ def test_a_pause_that_cannot_be_recorded_stops_nothing(ada: Boss, worker: Worker
     assert ada.call("run.resume", id=run)["changed"] is True
     worker.program.let_go()
     assert worker.settled()["status"] == "completed"
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_halted_runs_take_no_place_from_others(ada: Boss, daemon: RunningDaemon, tmp_path: Path) -> None:
@@ -406,9 +334,7 @@ def test_no_more_runs_go_on_at_once_than_may_and_all_have_their_turn(
 def test_an_agent_has_one_turn_at_a_time_and_what_comes_meanwhile_is_the_next(
     ada: Boss, worker: Worker
 ) -> None:
-    worker.program.does(LIVELY)
-    first = ada.tell(worker)
-    worker.under_way()
+    first, _ = begin(ada, worker, LIVELY)
     others = [ada.tell(worker, text=f"{number}") for number in range(3)]
     assert len(worker.runs()) == 1
     worker.program.let_go()
@@ -416,7 +342,6 @@ def test_an_agent_has_one_turn_at_a_time_and_what_comes_meanwhile_is_the_next(
     assert second["envelopes"] == others
     assert [worker.answers_to(one) for one in (first, *others)] == [["done"], [], [], ["done"]]
     assert len(worker.runs()) == 2
-    assert_idle(worker.daemon, worker.program)
 
 
 # --- changes during a run ------------------------------------------------------------
@@ -433,15 +358,12 @@ def test_an_agent_deleted_during_a_run_takes_its_run_along(ada: Boss, worker: Wo
     ended = ada.call("run.get", id=run["id"])["run"]
     assert (ended["status"], ended["error"]) == ("cancelled", "the agent was deleted")
     assert ada.get(number)["status"] == "failed"
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_a_namesake_of_one_deleted_during_a_run_has_nothing_of_its_run(
     ada: Boss, worker: Worker, tmp_path: Path
 ) -> None:
-    worker.program.does("trap '' INT TERM\nsleep 0.7\necho too late")
-    number = ada.tell(worker)
-    worker.under_way()
+    number, _ = begin(ada, worker, "trap '' INT TERM\nsleep 0.7\necho too late")
     ada.call("agent.delete", name=worker.name)
     namesake = agent(worker.daemon, worker.name)
     wait_until(lambda: not running(worker.daemon))
@@ -449,13 +371,10 @@ def test_a_namesake_of_one_deleted_during_a_run_has_nothing_of_its_run(
     assert ada.get(number)["status"] == "failed"
     assert rows(worker.daemon, "SELECT id FROM message WHERE text LIKE 'too late%'") == []
     assert namesake.list() == []
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_another_provider_begins_with_the_next_turn(ada: Boss, worker: Worker) -> None:
-    worker.program.does(LIVELY)
-    first = ada.tell(worker)
-    worker.under_way()
+    first, _ = begin(ada, worker, LIVELY)
     worker.change(provider="demo", settings={"command": ""})
     second = ada.tell(worker, text="echo this")
     worker.program.let_go()
@@ -463,13 +382,10 @@ def test_another_provider_begins_with_the_next_turn(ada: Boss, worker: Worker) -
     assert worker.settled(2)["provider"] == "demo"
     assert [run["provider"] for run in worker.runs()] == ["command", "demo"]
     assert worker.answers_to(second)
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_one_that_shall_fetch_its_mail_finishes_its_turn_and_gets_no_other(ada: Boss, worker: Worker) -> None:
-    worker.program.does(LIVELY)
-    first = ada.tell(worker)
-    worker.under_way()
+    first, _ = begin(ada, worker, LIVELY)
     worker.change(provider="none")
     second = ada.tell(worker)
     worker.program.let_go()
@@ -481,9 +397,7 @@ def test_one_that_shall_fetch_its_mail_finishes_its_turn_and_gets_no_other(ada: 
 
 
 def test_an_agent_paused_during_a_run_finishes_its_turn_and_gets_no_other(ada: Boss, worker: Worker) -> None:
-    worker.program.does(LIVELY)
-    first = ada.tell(worker)
-    worker.under_way()
+    first, _ = begin(ada, worker, LIVELY)
     ada.call("agent.pause", name=worker.name, reason="holidays")
     second = ada.tell(worker)
     worker.program.let_go()
@@ -494,4 +408,3 @@ def test_an_agent_paused_during_a_run_finishes_its_turn_and_gets_no_other(ada: B
     assert len(worker.runs()) == 1
     ada.call("agent.resume", name=worker.name)
     eventually(lambda: worker.answers_to(second), ["done"])
-    assert_idle(worker.daemon, worker.program)

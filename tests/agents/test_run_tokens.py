@@ -1,33 +1,25 @@
-"""The token of a run: in its environment and in a file, valid while the run lasts, and deleted after it."""
+"""The environment of a run without anything secret, and its token: in its environment and in a file, valid while the run lasts, and deleted after it."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from hiboss.agents import turn_input
+from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import started, wait_until
+from tests.support.daemons import set_up, started
 from tests.support.parties import agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, left_behind
+from tests.support.raising import raised
+from tests.support.shell_agents import Boss, Worker, assert_idle, eventually, left_behind
+from tests.support.waits import wait_until
 
 # Write down what it was given, and wait.
 SHOW = 'printf "%s\\n" "$HIBOSS_TOKEN_FILE" "$HIBOSS_TOKEN" > "$D/credentials.new"\nmv "$D/credentials.new" "$D/credentials"'
 WAIT = f'{SHOW}\nwhile [ ! -e "$D/go" ]; do sleep 0.02; done\n'
-
-
-@pytest.fixture
-def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
-    yield Worker(daemon, tmp_path)
-    end_all(daemon)
-
-
-@pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
-    return Boss(daemon)
 
 
 def credentials(worker: Worker) -> tuple[Path, str]:
@@ -65,9 +57,10 @@ def test_the_token_in_the_file_works_over_the_socket_while_the_run_lasts(ada: Bo
     assert (sent["from"], sent["run"]) == (worker.address, worker.runs()[0]["id"])
     worker.program.let_go()
     worker.settled()
-    with pytest.raises(Answered) as refused:
-        worker.daemon.call("envelope.send", token=token, to=zoe.address, text="too late")
-    assert refused.value.stable_code == "bad_token"
+    refused = raised(
+        Answered, worker.daemon.call, "envelope.send", token=token, to=zoe.address, text="too late"
+    )
+    assert refused.stable_code == "bad_token"
     assert len(zoe.list()) == 1
 
 
@@ -146,3 +139,56 @@ def test_after_a_crash_the_next_start_deletes_the_token_files(tmp_path: Path) ->
         wait_until(lambda: os.listdir(next_path.parent) == [])
         assert left_behind(own, worker.program.pids) == []
         assert_idle(own, worker.program)
+
+
+# --- the environment ---------------------------------------------------------------------
+
+OLD_TOKEN = "hbb_" + "x" * 43
+
+
+def test_a_program_gets_no_variable_with_a_token_or_a_secret_in_it_and_none_that_is_denied(
+    tmp_path: Path,
+) -> None:
+    home = set_up(tmp_path)
+    secret = home.keep_secrets({"bot_token": "123456:AAE-of-a-bot"}, "8f3a")
+    daemon = RunningDaemon(home)
+    variables = {
+        "PLAIN": "fine",
+        "HIBOSS_TOKEN": OLD_TOKEN,
+        "NOTE": f"the token is {OLD_TOKEN}.",
+        "BOT_URL": "https://example.org/bot123456:AAE-of-a-bot/send",
+        "SIGNED": "whsec_c2VjcmV0c2VjcmV0",
+        "ANTHROPIC_API_KEY": "sk-not-of-hiboss",
+        "AWS_SECRET_KEY": "of somebody else",
+        "DEPLOY_KEY": "of somebody else",
+        "HIBOSS_RUNS_ENVIRONMENT_DENY": "AWS_*, DEPLOY_KEY",
+    }
+    daemon.start(**variables)
+    try:
+        worker = Worker(daemon, tmp_path / "w")
+        worker.program.does('env > "$D/env.new"; mv "$D/env.new" "$D/env"')
+        Boss(daemon).tell(worker)
+        file = worker.program.directory / "env"
+        wait_until(file.exists)
+        found = dict(line.split("=", 1) for line in file.read_text().splitlines() if "=" in line)
+    finally:
+        daemon.stop()
+        home.forget_secrets(secret)
+    assert (found["PLAIN"], found["ANTHROPIC_API_KEY"]) == ("fine", "sk-not-of-hiboss")
+    assert not {"NOTE", "BOT_URL", "SIGNED", "AWS_SECRET_KEY", "DEPLOY_KEY"} & found.keys()
+    assert found["HIBOSS_TOKEN"].startswith("hbr_")
+    assert OLD_TOKEN not in file.read_text() and "AAE-of-a-bot" not in file.read_text()
+
+
+def test_a_short_secret_leaves_out_only_the_variable_that_is_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(str(tmp_path / "home"))
+    home.create()
+    home.keep_secrets({"a": "1", "b": "longer-secret"}, "8f3a")
+    monkeypatch.setenv("HARMLESS", "v1.0")
+    monkeypatch.setenv("HARMFUL", "v1.0 longer-secret")
+    monkeypatch.setenv("PIN", "1")
+    found = turn_input.environment(home, "nex", "mark", "hbr_new")
+    assert "HARMLESS" in found and not {"HARMFUL", "PIN"} & found.keys()
+    assert found["HIBOSS_TOKEN"] == "hbr_new"

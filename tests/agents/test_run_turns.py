@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -17,32 +17,18 @@ from hiboss.store.group_commit import Tx
 from hiboss.store.store import Store
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
-from tests.support.daemons import daemon_with, set_up, wait_until
+from tests.support.daemons import daemon_fixture, set_up
 from tests.support.instructed_providers import given
 from tests.support.parties import agent
 from tests.support.shell_agents import Boss, Worker, end_all, rows
 from tests.support.terminal import on_terminal
+from tests.support.waits import wait_until
 
 MODULES = "tests.support.instructed_providers"
 TEXT = "a turn\n> with é and 🎼"
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), provider_modules=MODULES, page_bytes=64 * 1024) as running:
-        yield running
-        running.check()
-
-
-@pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
-    return Boss(daemon)
-
-
-@pytest.fixture
-def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
-    yield Worker(daemon, tmp_path)
-    end_all(daemon)
+daemon = daemon_fixture(provider_modules=MODULES, page_bytes=64 * 1024)
 
 
 def ended(ada: Boss, name: str, status: str = "completed") -> str:

@@ -14,7 +14,7 @@ import pytest
 from hiboss.agents import left_processes, run_execution, survivors
 from hiboss.core.errors import HibossError
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.python_agents import idle_after, runs_of
+from tests.support.python_agents import idle_after, idle_after_ask, idle_after_send, runs_of
 
 MODULES: dict[str, Any] = {"provider_modules": "tests.support.session_providers"}
 
@@ -38,8 +38,7 @@ async def send(daemon: InProcessDaemon, text: str, *, who: str = "boss", to: str
 
 
 async def change(daemon: InProcessDaemon, **fields: Any) -> dict[str, Any]:
-    changed: dict[str, Any] = await daemon.ask("agent.set", name="kai", **fields)
-    return changed
+    return await daemon.ask("agent.set", name="kai", **fields)
 
 
 async def sessions(daemon: InProcessDaemon) -> list[tuple[str, str | None]]:
@@ -226,8 +225,7 @@ async def test_people_agents_and_notes_to_itself_share_as_the_scope_says(daemon:
 async def test_a_task_beside_the_turns_knows_nothing_and_leaves_nothing(daemon: InProcessDaemon) -> None:
     await hire(daemon)
     assert await told(daemon, "a") == "I know: a"
-    await daemon.ask("agent.background", agent="kai", task="task")
-    await idle_after(daemon)
+    await idle_after_ask(daemon, "agent.background", agent="kai", task="task")
     found = {run["kind"]: (run["text"], run["session"]) for run in await runs_of(daemon, "kai")}
     assert found["background"][0] == "I know: task" and found["background"][1].startswith("own-")
     assert await told(daemon, "b") == "I know: a b"
@@ -258,8 +256,7 @@ async def test_a_refresh_of_one_conversation_leaves_the_others(daemon: InProcess
     await hire(daemon)
     await told(daemon, "a")
     await told(daemon, "b", who="nex")
-    [number] = await daemon.send("agent:kai", who="nex", text="c")
-    await idle_after(daemon)
+    [number] = await idle_after_send(daemon, "agent:kai", who="nex", text="c")
     with_nex = (await daemon.get(number))["conversation"]
     assert await daemon.ask("agent.refresh", name="kai", conversation=with_nex) == {"name": "kai", "ended": 1}
     assert await told(daemon, "d", who="nex") == "I know: d"
@@ -322,8 +319,7 @@ async def test_a_provider_that_goes_on_after_its_run_keeps_its_session_for_itsel
     [run] = [one for one in await runs_of(daemon, "kai") if one["status"] == "running"]
     before, run_execution.END_SECONDS = run_execution.END_SECONDS, 0.05
     try:
-        await daemon.ask("run.cancel", id=run["id"])
-        await idle_after(daemon)
+        await idle_after_ask(daemon, "run.cancel", id=run["id"])
     finally:
         run_execution.END_SECONDS = before
     assert await told(daemon, "b") == "I know: b"  # and it is told what was said

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import psutil
 import pytest
 
 from hiboss.core.crashpoint import RUN_BEGUN, RUN_SESSION
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.daemons import set_up
 from tests.support.parties import agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, has_ended, rows
+from tests.support.shell_agents import Boss, Worker, assert_idle, begin, eventually, has_ended, rows
+from tests.support.waits import wait_until
 
 # It says which session it was given, and goes on in the one that its file `session` names.
 REPORTS = """
@@ -35,17 +35,10 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 
 
 @pytest.fixture
-def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
-    made = Worker(daemon, tmp_path)
-    made.program.does(REPORTS)
-    names(made, "s-1")
-    yield made
-    end_all(daemon)
-
-
-@pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
-    return Boss(daemon)
+def worker(worker: Worker) -> Worker:
+    worker.program.does(REPORTS)
+    names(worker, "s-1")
+    return worker
 
 
 def names(worker: Worker, session: str) -> None:
@@ -138,9 +131,7 @@ def test_another_provider_has_sessions_of_its_own_and_the_way_back_resumes(ada: 
 
 
 def test_a_change_during_a_turn_keeps_its_session_from_being_stored(ada: Boss, worker: Worker) -> None:
-    worker.program.does('while [ ! -e "$D/go" ]; do sleep 0.02; done' + REPORTS)
-    number = ada.tell(worker)
-    worker.under_way()
+    number, _ = begin(ada, worker, 'while [ ! -e "$D/go" ]; do sleep 0.02; done' + REPORTS)
     worker.change(settings={"command": f"{worker.program.command} --other"})
     worker.program.let_go()
     eventually(lambda: worker.answers_to(number), ["given none"])

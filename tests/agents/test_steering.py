@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.cli.client import Answered
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_fixture
 from tests.support.parties import agent
-from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually
+from tests.support.raising import raised
+from tests.support.shell_agents import Boss, Worker, begin, eventually
+from tests.support.waits import wait_until
 
 HEAD = f"""#!{sys.executable} -ISu
 import json, os, sys
@@ -38,24 +38,13 @@ open(D + "/turns", "a").write(f"{{os.getpid()}}\\n")
 """
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), parallel_runs=1, finish_seconds=0.1) as running:
-        yield running
-        running.check()
+daemon = daemon_fixture(parallel_runs=1, finish_seconds=0.1)
 
 
 @pytest.fixture
-def worker(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Worker]:
-    made = Worker(daemon, tmp_path)
-    made.change(settings={"input": "open"})
-    yield made
-    end_all(daemon)
-
-
-@pytest.fixture
-def ada(daemon: RunningDaemon) -> Boss:
-    return Boss(daemon)
+def worker(worker: Worker) -> Worker:
+    worker.change(settings={"input": "open"})
+    return worker
 
 
 def does(worker: Worker, script: str) -> None:
@@ -69,9 +58,7 @@ def heard(worker: Worker) -> list[Any]:
 
 
 def refusal(ada: Boss, method: str, **params: Any) -> Answered:
-    with pytest.raises(Answered) as caught:
-        ada.call(method, **params)
-    return caught.value
+    return raised(Answered, ada.call, method, **params)
 
 
 # --- steer ---------------------------------------------------------------------------
@@ -122,19 +109,15 @@ def test_a_turn_that_has_said_its_answer_takes_no_more_words(ada: Boss, worker: 
         worker,
         "say('final', text='fine')\nsys.stdin.read()\nopen(D + '/shut', 'w')\nimport time\ntime.sleep(1000)\n",
     )
-    ada.tell(worker)
-    run = worker.under_way()["id"]
+    run = worker.works_on(ada.tell(worker))
     wait_until((worker.program.directory / "shut").exists)  # its standard input was closed after `final`
     assert ada.call("run.steer", id=run, text="more")["taken"] is False
     ada.call("run.cancel", id=run)
-    assert_idle(worker.daemon, worker.program)
 
 
 def test_a_run_whose_provider_takes_no_words_says_so(ada: Boss, worker: Worker) -> None:
     worker.change(settings={"input": "turn"})
-    worker.program.hangs()
-    ada.tell(worker)
-    run = worker.under_way()["id"]
+    _, run = begin(ada, worker)
     error = refusal(ada, "run.steer", id=run, text="x")
     assert error.stable_code == "cannot_steer" and "command" in error.message
     ada.call("run.cancel", id=run)
@@ -164,4 +147,3 @@ def test_a_cancelled_turn_may_end_in_an_orderly_way_first(ada: Boss, worker: Wor
     assert worker.settled()["status"] == "cancelled"
     assert (worker.program.directory / "orderly").read_text() == "interrupt"
     assert worker.answers_to(number) == []
-    assert_idle(worker.daemon, worker.program)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_fixture
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent
 from tests.support.python_agents import (
@@ -23,16 +20,13 @@ from tests.support.python_agents import (
     status_of,
     wait_until_idle,
 )
+from tests.support.waits import wait_until
 
 HOPS, RUNS = 4, 6
 SELF = '"agent:" + os.environ["HIBOSS_AGENT"]'
 
 
-@pytest.fixture(scope="module")
-def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), hops=HOPS, runs_per_trace=RUNS) as running:
-        yield running
-        running.check()
+limited = daemon_fixture(hops=HOPS, runs_per_trace=RUNS)
 
 
 @pytest.fixture(scope="module")
@@ -120,12 +114,10 @@ def test_a_repeating_schedule_made_in_a_turn_of_a_schedule_counts_in_its_trace(
     """So schedules cannot grow without end: one that makes others is stopped."""
     kai = crew.hire(scheduling('cron="0 0 1 1 *"', "child") + ' if "child" not in TEXTS[0] else None')
     first = kai.call("cron.create", cron="0 0 1 1 *", to=kai.address, text="parent")["id"]
-    chief.call("cron.run", id=first)
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("cron.run", id=first)
     [child] = kai.program.notes()
     for _ in range(RUNS):
-        chief.call("cron.run", id=child)
-        wait_until_idle(chief.daemon)
+        chief.call_and_wait("cron.run", id=child)
     assert paused(chief, kai).startswith(f"the trace {first}@")
     assert {one["trace"] for one in kai.runs()} == {kai.runs()[0]["trace"]} and len(kai.runs()) == RUNS
 
@@ -138,8 +130,7 @@ def test_a_daily_reminder_made_in_a_run_never_pauses_its_agent(crew: Team, chief
     wait_until_idle(chief.daemon)
     [number] = kai.program.notes()
     for _ in range(2 * RUNS):
-        chief.call("cron.run", id=number)
-        wait_until_idle(chief.daemon)
+        chief.call_and_wait("cron.run", id=number)
     assert chief.status(kai)["state"] == "idle" and chief.told_of(kai) == []
     days = kai.runs()[1:]
     assert len(days) == len({one["trace"] for one in days}) == 2 * RUNS
@@ -155,19 +146,13 @@ def test_what_the_boss_allows_one_time_of_a_schedule_he_allows_the_next(crew: Te
     number = kai.call("cron.create", cron="0 9 * * *", to=kai.address, text="go", overlap="queue")["id"]
     chief.call("cron.run", id=number)
     assert "runs" in paused(chief, zoe)
-    chief.call("agent.resume", name=zoe.name)
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("agent.resume", name=zoe.name)
     assert len(zoe.turns()) == RUNS and chief.status(zoe)["state"] == "idle"
-    chief.call("cron.run", id=number)
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("cron.run", id=number)
     assert len(zoe.turns()) == 2 * RUNS and len(chief.told_of(zoe)) == 1
 
 
 # --- replies -------------------------------------------------------------------------------------
-
-
-def last_from(kai: PythonAgent, pull: Party) -> Any:
-    return next((one for one in pull.list() if one["from"] == kai.address), None)
 
 
 def test_a_reply_of_an_agent_that_fetches_its_mail_inherits_trace_and_hops(two: tuple[Party, Party]) -> None:
@@ -216,8 +201,7 @@ def test_mail_far_beyond_the_limit_can_be_resumed(crew: Team, chief: Boss) -> No
     kai = crew.hire(QUIET)
     bob.send(kai, reply_to=number)
     assert f"has reached {3 * HOPS + 1} hops" in paused(chief, kai)
-    chief.call("agent.resume", name=kai.name)
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("agent.resume", name=kai.name)
     assert len(kai.runs()) == 1 and chief.status(kai)["state"] == "idle"
 
 
@@ -307,6 +291,5 @@ def test_a_pause_by_the_boss_keeps_what_a_limit_stopped(crew: Team, chief: Boss)
     wait_until(lambda: chief.status(kai)["state"] == "paused")
     assert chief.call("agent.pause", name=kai.name, reason="enough")["changed"]
     assert chief.status(kai)["why"] == "enough"
-    chief.call("agent.resume", name=kai.name)
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("agent.resume", name=kai.name)
     assert len(kai.runs()) > HOPS

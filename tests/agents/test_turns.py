@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, agent
 from tests.support.python_agents import QUIET, Boss, PythonAgent, Team, texts, wait_until_idle
+from tests.support.waits import wait_until
 
 
 def collected(ada: Boss, who: PythonAgent, *sends: Any) -> list[list[str]]:
@@ -15,8 +15,7 @@ def collected(ada: Boss, who: PythonAgent, *sends: Any) -> list[list[str]]:
     ada.call("agent.pause", name=who.name)
     for send in sends:
         send()
-    ada.call("agent.resume", name=who.name)
-    wait_until_idle(ada.daemon)
+    ada.call_and_wait("agent.resume", name=who.name)
     return [run["envelopes"] for run in who.runs()]
 
 
@@ -61,8 +60,7 @@ def test_what_arrives_during_a_turn_is_in_the_next_one(team: Team, ada: Boss) ->
     wait_until(kai.turns)
     more = [zoe.tell(kai), zoe.tell(kai)]
     assert ada.status(kai)["due"] == 2  # without the one that is being delivered
-    team.place("seen-due").touch()
-    wait_until_idle(ada.daemon)
+    team.let_go("seen-due")
     assert [run["envelopes"] for run in kai.runs()] == [[first], more]
 
 
@@ -83,8 +81,7 @@ def test_the_text_of_a_turn_is_the_text_of_its_preview_and_what_it_holds_is_not_
     found = {one["name"]: one for one in ada.call("agent.team")["team"]}[kai.name]
     assert (found["due"], ada.status(kai)["due"]) == (1, 1)
     assert "\npending: 1\n" not in turn and other[0] not in turn
-    team.place("counted").touch()
-    wait_until_idle(ada.daemon)
+    team.let_go("counted")
     assert ada.status(kai)["due"] == 0
 
 
@@ -149,8 +146,7 @@ def test_a_provider_makes_an_agent_that_fetches_one_that_is_given_turns(team: Te
     ada.call("agent.set", name=kai.name, provider="none")
     fetches = ada.status(kai)
     assert (fetches["mode"], fetches["provider"], fetches["state"]) == ("pull", None, "fetches")
-    number = ada.say(kai)["ids"][0]
-    wait_until_idle(ada.daemon)
+    number = ada.say_and_wait(kai)["ids"][0]
     assert kai.turns() == [] and ada.get(number)["status"] == "pending"
     changed = ada.call(
         "agent.set", name=kai.name, provider="command", settings={"command": kai.program.command}
@@ -164,12 +160,10 @@ def test_an_agent_may_fetch_for_a_while_and_keep_its_provider(team: Team, ada: B
     kai = team.hire(QUIET)
     changed = ada.call("agent.set", name=kai.name, mode="pull")
     assert (changed["mode"], changed["provider"]) == ("pull", "command")
-    number = ada.say(kai)["ids"][0]
-    wait_until_idle(ada.daemon)
+    number = ada.say_and_wait(kai)["ids"][0]
     assert texts(kai.call("envelope.claim")["envelopes"]) == ["hello"] and kai.turns() == []
     kai.call("envelope.release", ids=[number])
-    ada.call("agent.set", name=kai.name, mode="run")
-    wait_until_idle(ada.daemon)
+    ada.call_and_wait("agent.set", name=kai.name, mode="run")
     assert kai.runs()[0]["envelopes"] == [number]
 
 
@@ -179,8 +173,7 @@ def test_another_program_is_asked_from_the_next_turn_on(team: Team, ada: Boss) -
     wait_until(kai.turns)
     ada.call("agent.set", name=kai.name, settings={"command": other.program.command})
     ada.say(kai)
-    team.place("old").touch()
-    wait_until_idle(ada.daemon)
+    team.let_go("old")
     assert texts(ada.heard(kai)) == ["old", "new"]
 
 
@@ -214,8 +207,7 @@ def test_a_paused_agent_gets_no_turn_and_loses_nothing(team: Team, ada: Boss) ->
     kai = team.hire(QUIET)
     assert ada.call("agent.pause", name=kai.name, reason="a day off") == {"name": kai.name, "changed": True}
     assert ada.call("agent.pause", name=kai.name, reason="another") == {"name": kai.name, "changed": False}
-    number = ada.say(kai)["ids"][0]
-    wait_until_idle(ada.daemon)
+    number = ada.say_and_wait(kai)["ids"][0]
     found = ada.status(kai)
     assert (found["state"], found["why"], found["due"], found["until"]) == ("paused", "a day off", 1, None)
     assert found["oldest_unanswered_at"] == ada.get(number)["created_at"] and kai.turns() == []
@@ -268,8 +260,7 @@ def test_a_team_in_all_its_states(team: Team, ada: Boss) -> None:
         assert bool(seen[running.name]["running"]) == (other is running)
         assert seen[waiting.name]["last_run"] is None
     team.place("seen").touch()
-    ada.call("agent.delete", name=waiting.name)
-    wait_until_idle(ada.daemon)
+    ada.call_and_wait("agent.delete", name=waiting.name)
 
 
 # --- what can be seen of runs ----------------------------------------------------------------------
@@ -293,8 +284,7 @@ def test_runs_are_listed_newest_first_in_pages(team: Team, ada: Boss) -> None:
 def test_runs_are_found_by_agent_status_and_trace(team: Team, ada: Boss) -> None:
     zoe = team.hire('print("fine")')
     kai = team.hire(f'send("{zoe.address}", "you?") if "how" in TEXTS[0] else sys.exit(3)')
-    trace = ada.say(kai, text="how?")["message"]
-    wait_until_idle(ada.daemon)
+    trace = ada.say_and_wait(kai, text="how?")["message"]
 
     def found(**params: Any) -> list[tuple[str, str]]:
         return [(one["agent"], one["status"]) for one in ada.call("run.list", **params)["runs"]]
@@ -310,8 +300,7 @@ def test_runs_are_found_by_agent_status_and_trace(team: Team, ada: Boss) -> None
 
 def test_an_agent_sees_its_own_runs_and_no_others(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire(QUIET), team.hire(QUIET)
-    ada.say(kai)
-    wait_until_idle(ada.daemon)
+    ada.say_and_wait(kai)
     [run] = kai.runs()
     assert kai.call("run.get", id=run["id"])["run"] == run == ada.call("run.get", id=run["id"])["run"]
     assert zoe.runs() == [] and zoe.refusal("run.list", agent=kai.name) == "boss_only"
@@ -358,7 +347,6 @@ def test_an_answer_stays_in_its_conversation_when_one_of_its_parties_was_deleted
     asked = ada.say(kai, zoe)
     wait_until(kai.runs)
     ada.call("agent.delete", name=zoe.name)
-    team.place("two-left").touch()
-    wait_until_idle(ada.daemon)
+    team.let_go("two-left")
     [answer] = ada.list(**{"from": kai.address})
     assert (answer["text"], answer["conversation"]) == ("for those who are left", asked["conversation"])

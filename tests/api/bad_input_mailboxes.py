@@ -1,8 +1,6 @@
-"""Bad input of what a recipient does with a box (snoozing, sessions), and of sends with tags or to a group."""
+"""Bad input of what a recipient does with a box (snoozing, sessions, claims), and of sends with tags or to a group."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from tests.api.bad_input_row import (
     BAD_ADDRESSES,
@@ -14,183 +12,473 @@ from tests.api.bad_input_row import (
     RIGHT,
     SEND,
     TIMELESS,
-    WORDS,
     Row,
     row,
     shown,
 )
 
-TAG = {"type": "module", "value": "auth"}
+
+def _to_group(group: str, code: str, says: str) -> Row:
+    words = f"envelope send --to {group} --text x"
+    return row("envelope.send", {"to": group, "text": "x"}, code, says, words)
 
 
-def mailboxes() -> Iterator[Row]:
-    for part in (
-        _snoozed,
-        _snoozing,
-        _reading,
-        _sessions,
-        _to_groups,
-        _in_conversations,
-        _uploads,
-        _deadlines,
-        _tags,
-    ):
-        yield from part()
+# What both snoozing and its end refuse.
+SNOOZED = [
+    *[
+        each
+        for verb in ("snooze", "unsnooze")
+        for each in [
+            *[
+                row(
+                    f"envelope.{verb}",
+                    {**RIGHT[f"envelope.{verb}"], "ids": ["%pending", value]},
+                    "bad_id",
+                    f"{shown(value)} is not|e81",
+                )
+                for value in BAD_IDS
+            ],
+            *[
+                row(
+                    f"envelope.{verb}",
+                    {**RIGHT[f"envelope.{verb}"], "address": value},
+                    "bad_address",
+                    "is not a valid address|agent:nex",
+                )
+                for value in BAD_ADDRESSES
+            ],
+            *[
+                row(
+                    f"envelope.{verb}",
+                    {**RIGHT[f"envelope.{verb}"], "address": value},
+                    "unknown_address",
+                    value,
+                )
+                for value in NOBODYS_NAMES
+            ],
+            row(
+                f"envelope.{verb}",
+                {**RIGHT[f"envelope.{verb}"], "ids": ["%pending", "x"]},
+                "bad_id",
+                "x|e81",
+                (f"envelope {verb} %s" + (" --until +1h" if verb == "snooze" else "")) % "%pending x",
+            ),
+            row(
+                f"envelope.{verb}",
+                {**RIGHT[f"envelope.{verb}"], "ids": ["%pending", "%others"]},
+                "not_found",
+                "%others",
+                (f"envelope {verb} %s" + (" --until +1h" if verb == "snooze" else "")) % "%pending %others",
+            ),
+            *[
+                row(f"envelope.{verb}", {**RIGHT[f"envelope.{verb}"], "ids": [value]}, "not_found", value)
+                for value in ("%deferred", "%sent", "e999999")
+            ],
+            row(
+                f"envelope.{verb}",
+                {**RIGHT[f"envelope.{verb}"], "address": "user:boss"},
+                "boss_only",
+                "address",
+            ),
+            row(
+                f"envelope.{verb}",
+                RIGHT[f"envelope.{verb}"],
+                "other_box",
+                "%pending|agent:nex|--address agent:nex",
+                (f"envelope {verb} %s" + (" --until +1h" if verb == "snooze" else "")) % "%pending",
+                by="boss",
+            ),
+            row(
+                f"envelope.{verb}",
+                {**RIGHT[f"envelope.{verb}"], "address": "agent:nobody-here"},
+                "unknown_address",
+                "agent:nobody-here",
+                by="boss",
+            ),
+            row(f"envelope.{verb}", {**RIGHT[f"envelope.{verb}"], "ids": []}, "invalid_params", "ids"),
+        ]
+    ],
+]
 
 
-def _snoozed() -> Iterator[Row]:
-    """What both snoozing and its end refuse."""
-    for verb in ("snooze", "unsnooze"):
-        name, right = f"envelope.{verb}", RIGHT[f"envelope.{verb}"]
-        command = f"envelope {verb} %s" + (" --until +1h" if verb == "snooze" else "")
-        for value in BAD_IDS:
-            yield row(name, {**right, "ids": ["%pending", value]}, "bad_id", f"{shown(value)} is not|e81")
-        for value in BAD_ADDRESSES:
-            yield row(name, {**right, "address": value}, "bad_address", "is not a valid address|agent:nex")
-        for value in NOBODYS_NAMES:
-            yield row(name, {**right, "address": value}, "unknown_address", value)
-        yield row(name, {**right, "ids": ["%pending", "x"]}, "bad_id", "x|e81", command % "%pending x")
-        foreign = {**right, "ids": ["%pending", "%others"]}
-        yield row(name, foreign, "not_found", "%others", command % "%pending %others")
-        for value in ("%deferred", "%sent", "e999999"):
-            yield row(name, {**right, "ids": [value]}, "not_found", value)
-        yield row(name, {**right, "address": "user:boss"}, "boss_only", "address")
-        whose = "%pending|agent:nex|--address agent:nex"
-        yield row(name, right, "other_box", whose, command % "%pending", by="boss")
-        nobody = {**right, "address": "agent:nobody-here"}
-        yield row(name, nobody, "unknown_address", "agent:nobody-here", by="boss")
-        yield row(name, {**right, "ids": []}, "invalid_params", "ids")
+SNOOZING = [
+    *[
+        row(
+            "envelope.snooze",
+            {**RIGHT["envelope.snooze"], "until": value},
+            "bad_time",
+            f"{shown(value)} is not a valid time|+2h",
+        )
+        for value in BAD_TIMES
+    ],
+    *[
+        row(
+            "envelope.snooze",
+            {**RIGHT["envelope.snooze"], "until": value},
+            "bad_time",
+            f"{value}|years 1 to 9999",
+        )
+        for value in TIMELESS
+    ],
+    row(
+        "envelope.snooze",
+        {**RIGHT["envelope.snooze"], "until": "soon"},
+        "bad_time",
+        "soon|+2h",
+        "envelope snooze %pending --until soon",
+    ),
+    *[
+        row(
+            "envelope.snooze",
+            {**RIGHT["envelope.snooze"], "until": value},
+            "invalid_params",
+            f"--until|{value}|in the past|+1h",
+        )
+        for value in ("-1h", "2001-01-01", "1971-01-01T00:00Z")
+    ],
+    row(
+        "envelope.snooze",
+        {**RIGHT["envelope.snooze"], "until": "-1h"},
+        "invalid_params",
+        "in the past",
+        "envelope snooze %pending --until -1h",
+    ),
+    *[
+        row(
+            "envelope.snooze",
+            {**RIGHT["envelope.snooze"], "ids": ["%pending", value]},
+            "too_late",
+            f"{value}|snoozed|{state}",
+            f"envelope snooze %pending --until +1h {value}",
+        )
+        for value, state in (
+            ("%held", "being delivered"),
+            ("%claimed", "claimed"),
+            ("%cancelled", "cancelled"),
+        )
+    ],
+]
 
 
-def _snoozing() -> Iterator[Row]:
-    name, command = "envelope.snooze", "envelope snooze %pending --until"
-    right = RIGHT[name]
-    for value in BAD_TIMES:
-        yield row(name, {**right, "until": value}, "bad_time", f"{shown(value)} is not a valid time|+2h")
-    for value in TIMELESS:
-        yield row(name, {**right, "until": value}, "bad_time", f"{value}|years 1 to 9999")
-    yield row(name, {**right, "until": "soon"}, "bad_time", "soon|+2h", f"{command} soon")
-    for value in ("-1h", "2001-01-01", "1971-01-01T00:00Z"):
-        yield row(name, {**right, "until": value}, "invalid_params", f"--until|{value}|in the past|+1h")
-    yield row(name, {**right, "until": "-1h"}, "invalid_params", "in the past", f"{command} -1h")
-    for value, state in (("%held", "being delivered"), ("%claimed", "claimed"), ("%cancelled", "cancelled")):
-        wrong = {**right, "ids": ["%pending", value]}
-        yield row(name, wrong, "too_late", f"{value}|snoozed|{state}", f"{command} +1h {value}")
+READING = [
+    row("envelope.read", {}, "invalid_params", "ids|--all", "envelope read"),
+    row("envelope.read", {"ids": ["%pending"], "all": True}, "invalid_params", "ids|--all"),
+    row("envelope.read", {"up_to": "%pending"}, "invalid_params", "--all"),
+    row(
+        "envelope.read",
+        {"ids": ["%pending"], "up_to": "%own"},
+        "invalid_params",
+        "--up-to",
+        "envelope read %pending --up-to %own",
+    ),
+    *[
+        row("envelope.read", {"all": True, "up_to": value}, "bad_id", f"{shown(value)} is not a valid |e81")
+        for value in BAD_IDS
+    ],
+    *[
+        row(
+            "envelope.read",
+            {"all": True, "up_to": value},
+            "not_found",
+            value,
+            f"envelope read --all --up-to {value}",
+        )
+        for value in ("%others", "%deferred", "%sent")
+    ],
+    row("envelope.read", {"all": True, "address": "user:boss"}, "boss_only", "address"),
+    row("envelope.read", {"all": True, "address": "x:y"}, "bad_address", "x:y"),
+]
 
 
-def _reading() -> Iterator[Row]:
-    name = "envelope.read"
-    yield row(name, {}, "invalid_params", "ids|--all", "envelope read")
-    yield row(name, {"ids": ["%pending"], "all": True}, "invalid_params", "ids|--all")
-    wrong = "envelope read %pending --up-to %own"
-    yield row(name, {"ids": ["%pending"], "up_to": "%own"}, "invalid_params", "--up-to", wrong)
-    for value in BAD_IDS:
-        yield row(name, {"all": True, "up_to": value}, "bad_id", f"{shown(value)} is not a valid |e81")
-    for value in ("%others", "%deferred", "%sent"):
-        command = f"envelope read --all --up-to {value}"
-        yield row(name, {"all": True, "up_to": value}, "not_found", value, command)
-    yield row(name, {"all": True, "address": "user:boss"}, "boss_only", "address")
-    yield row(name, {"all": True, "address": "x:y"}, "bad_address", "x:y")
+SESSIONS = [
+    *[
+        each
+        for name, base in (
+            ("envelope.read", {"ids": ["%pending"]}),
+            ("envelope.read", {"all": True}),
+            ("envelope.ack", {"ids": ["%pending"]}),
+            ("envelope.ack", {"all": True}),
+            ("envelope.send", SEND),
+        )
+        for each in [
+            row(name, {**base, "session": NUL}, "bad_text", "session|NUL"),
+            row(name, {**base, "session": "ü" * 129}, "too_large", "session|258 bytes|256"),
+        ]
+    ],
+    row(
+        "envelope.read",
+        {"all": True, "session": "s" * 257},
+        "too_large",
+        "session|257 bytes",
+        f"envelope read --all --session {'s' * 257}",
+    ),
+]
 
 
-def _sessions() -> Iterator[Row]:
-    ids = {"ids": ["%pending"]}
-    for name, base in (
-        ("envelope.read", ids),
-        ("envelope.read", {"all": True}),
-        ("envelope.ack", ids),
-        ("envelope.ack", {"all": True}),
-        ("envelope.send", SEND),
-    ):
-        yield row(name, {**base, "session": NUL}, "bad_text", "session|NUL")
-        yield row(name, {**base, "session": "ü" * 129}, "too_large", "session|258 bytes|256")
-    words = f"envelope read --all --session {'s' * 257}"
-    yield row("envelope.read", {"all": True, "session": "s" * 257}, "too_large", "session|257 bytes", words)
+TO_GROUPS = [
+    _to_group("group:open-house", "not_member", "open-house|hiboss group join open-house"),
+    _to_group("group:lonely", "empty_group", "group:lonely|hiboss group add"),
+    _to_group("group:shut", "archived", "group:shut|--undo"),
+    _to_group("group:theirs", "unknown_recipient", "group:theirs"),
+    _to_group("group:left-house", "unknown_recipient", "group:left-house"),
+    _to_group("group:all", "forbidden", "group:all|privileged|standard"),
+    *[
+        row("envelope.send", {"to": ["group:house", *others], "text": "x"}, "invalid_params", "one group")
+        for others in (["agent:ada"], ["group:visited"])
+    ],
+    row(
+        "envelope.send",
+        {**SEND, "to": "%lane", "ack_by": "30m"},
+        "invalid_params",
+        "--ack-by",
+        "envelope send --to %lane --text x --ack-by 30m",
+    ),
+]
 
 
-def _to_groups() -> Iterator[Row]:
-    name = "envelope.send"
-
-    def to(group: str, code: str, says: str) -> Row:
-        words = f"envelope send --to {group} --text x"
-        return row(name, {"to": group, "text": "x"}, code, says, words)
-
-    yield to("group:open-house", "not_member", "open-house|hiboss group join open-house")
-    yield to("group:lonely", "empty_group", "group:lonely|hiboss group add")
-    yield to("group:shut", "archived", "group:shut|--undo")
-    yield to("group:theirs", "unknown_recipient", "group:theirs")
-    yield to("group:left-house", "unknown_recipient", "group:left-house")
-    yield to("group:all", "forbidden", "group:all|privileged|standard")
-    for others in (["agent:ada"], ["group:visited"]):
-        wrong = {"to": ["group:house", *others], "text": "x"}
-        yield row(name, wrong, "invalid_params", "one group")
-    in_vain = {**SEND, "to": "%lane", "ack_by": "30m"}
-    yield row(name, in_vain, "invalid_params", "--ack-by", "envelope send --to %lane --text x --ack-by 30m")
-
-
-def _in_conversations() -> Iterator[Row]:
-    name, words = "envelope.send", "envelope send --text x --conversation"
-    for value in BAD_IDS:
-        if value not in ("x", "e"):  # which could be groups
-            yield row(name, {"conversation": value, "text": "x"}, "bad_id", f"{shown(value)} is not|c81")
-    yield row(name, {"conversation": "x", "text": "x"}, "unknown_recipient", "group:x", f"{words} x")
-    foreign = {"conversation": "c999999", "text": "x"}
-    yield row(name, foreign, "not_found", "conversation c999999", f"{words} c999999")
-    both = {**SEND, "conversation": "%conversation"}
-    yield row(name, both, "invalid_params", "either conversation, or to", f"{words} %conversation --to ada")
-    answer = {"conversation": "%conversation", "text": "x", "to_sender": True}
-    yield row(name, answer, "invalid_params", "either conversation, or to or to_sender")
-
-
-def _uploads() -> Iterator[Row]:
-    for name in ("envelope.send", "cron.create", "cron.set"):
-        for value in BAD_IDS:
-            if isinstance(value, str):
-                wrong = {**RIGHT[name], "uploads": ["%upload", value]}
-                yield row(name, wrong, "bad_id", f"{shown(value)} is not|u81")
-        for gone in ("%foreign_upload", "u999999"):
-            yield row(name, {**RIGHT[name], "uploads": ["%upload", gone]}, "not_found", f"upload|{gone}")
-        many = {**RIGHT[name], "uploads": ["%upload"] * 21}
-        yield row(name, many, "too_large", "uploads|20")
-    for value in BAD_IDS:
-        yield row("upload.delete", {"ids": ["%upload", value]}, "bad_id", f"{shown(value)} is not|u81")
-    for gone in ("%foreign_upload", "u999999"):
-        yield row("upload.delete", {"ids": ["%upload", gone]}, "not_found", f"upload|{gone}")
+IN_CONVERSATIONS = [
+    *[
+        row("envelope.send", {"conversation": value, "text": "x"}, "bad_id", f"{value} is not|c81")
+        for value in ("m1", "group:a b")
+    ],
+    # which could be groups
+    *[
+        row("envelope.send", {"conversation": value, "text": "x"}, "bad_id", f"{shown(value)} is not|c81")
+        for value in BAD_IDS
+        if value not in ("x", "e", "E1")
+    ],
+    row(
+        "envelope.send",
+        {"conversation": "x", "text": "x"},
+        "unknown_recipient",
+        "group:x",
+        "envelope send --text x --conversation x",
+    ),
+    row(
+        "envelope.send",
+        {"conversation": "c999999", "text": "x"},
+        "not_found",
+        "conversation c999999",
+        "envelope send --text x --conversation c999999",
+    ),
+    row(
+        "envelope.send",
+        {**SEND, "conversation": "%conversation"},
+        "invalid_params",
+        "either conversation, or to",
+        "envelope send --text x --conversation %conversation --to ada",
+    ),
+    row(
+        "envelope.send",
+        {"conversation": "%conversation", "text": "x", "to_sender": True},
+        "invalid_params",
+        "either conversation, or to or to_sender",
+    ),
+]
 
 
-def _deadlines() -> Iterator[Row]:
-    name = "envelope.send"
-    for value in BAD_LENGTHS:
-        if value != "+10m":  # here it means the same as 10m
-            wrong = {**SEND, "ack_by": value}
-            yield row(name, wrong, "bad_duration", f"{shown(value)} is not a valid duration|90s, 10m")
-    yield row(name, {**SEND, "ack_by": "0s"}, "bad_duration", "0s|zero")
-    yield row(name, {**SEND, "ack_by": "9601h"}, "bad_duration", "9601h|at most 9600h")
-    soon = {**SEND, "ack_by": "soon"}
-    yield row(name, soon, "bad_duration", "soon|90s, 10m", f"envelope send {WORDS} --ack-by soon")
-    reply = {"reply_to": "%pending", "text": "x", "ack_by": "soon"}
-    yield row(name, reply, "bad_duration", "soon|90s, 10m", "reply %pending x --ack-by soon")
+UPLOADS = [
+    *[
+        each
+        for name in ("envelope.send", "cron.create", "cron.set")
+        for each in [
+            *[
+                row(
+                    name,
+                    {**RIGHT[name], "uploads": ["%upload", value]},
+                    "bad_id",
+                    f"{shown(value)} is not|u81",
+                )
+                for value in BAD_IDS
+                if isinstance(value, str)
+            ],
+            *[
+                row(name, {**RIGHT[name], "uploads": ["%upload", gone]}, "not_found", f"upload|{gone}")
+                for gone in ("%foreign_upload", "u999999")
+            ],
+            row(name, {**RIGHT[name], "uploads": ["%upload"] * 21}, "too_large", "uploads|20"),
+        ]
+    ],
+    *[
+        row("upload.delete", {"ids": ["%upload", value]}, "bad_id", f"{shown(value)} is not|u81")
+        for value in BAD_IDS
+    ],
+    *[
+        row("upload.delete", {"ids": ["%upload", gone]}, "not_found", f"upload|{gone}")
+        for gone in ("%foreign_upload", "u999999")
+    ],
+]
 
 
-def _tags() -> Iterator[Row]:
-    name = "envelope.send"
-    for param in ("scopes", "refs"):
-        flag = f"--{param[:-1]}"
-        for wrong in (
-            {},
-            {"type": "module"},
-            {"value": "auth"},
-            {**TAG, "more": 1},
-            {**TAG, "type": ""},
-            {**TAG, "value": ""},
-            {**TAG, "value": 5},
-            {**TAG, "value": "v" * 201},
-        ):
-            yield row(name, {**SEND, param: [TAG, wrong]}, "invalid_params", param)
-        yield row(name, {**SEND, param: [TAG] * 21}, "invalid_params", param)
-        for key in ("type", "value"):
-            yield row(name, {**SEND, param: [{**TAG, key: NUL}]}, "bad_text", f"{key}|NUL")
-        words = f"envelope send {WORDS} {flag} auth"
-        yield row(name, {**SEND, param: ["auth"]}, "invalid_params", param[:-1], words)
-    mention = {**SEND, "refs": [{"type": "mention", "value": "ada"}]}
-    yield row(name, mention, "invalid_params", "@name", f"envelope send {WORDS} --ref mention:ada")
+CLAIMS = [
+    *[
+        row(
+            "envelope.claim",
+            {"lease": value},
+            "bad_duration",
+            f"{shown(value)} is not a valid duration|90s, 10m",
+        )
+        for value in BAD_LENGTHS
+    ],
+    row("envelope.claim", {"lease": "soon"}, "bad_duration", "soon|90s, 10m", "envelope claim --lease soon"),
+    *[
+        row(
+            "envelope.claim",
+            {"lease": value},
+            "bad_duration",
+            f"{value}|zero",
+            f"envelope claim --lease {value}",
+        )
+        for value in ("0s", "0h0m", "0.000s")
+    ],
+    *[
+        row("envelope.claim", {"lease": value}, "bad_duration", f"{value}|at most 24h")
+        for value in ("25h", "999999h", "86401s")
+    ],
+    *[
+        row("envelope.claim", {"limit": number}, "invalid_params", f"limit|{number}|1 to 100")
+        for number in (0, -1, 101, 2**31, 2**63)
+    ],
+    *[
+        row(
+            "envelope.claim",
+            {"limit": number},
+            "invalid_params",
+            f"-n|{number}|1 to 100",
+            f"envelope claim -n {number}",
+        )
+        for number in (0, -5, 1000)
+    ],
+    *[
+        row("envelope.claim", {"address": value}, "bad_address", "is not a valid address|agent:nex")
+        for value in BAD_ADDRESSES
+    ],
+    *[row("envelope.claim", {"address": value}, "unknown_address", value) for value in NOBODYS_NAMES],
+    row(
+        "envelope.claim",
+        {"address": "user:boss"},
+        "boss_only",
+        "address|agent:nex",
+        "envelope claim --address user:boss",
+    ),
+    row(
+        "envelope.claim",
+        {"address": "agent:nobody-here"},
+        "unknown_address",
+        "nobody-here",
+        "envelope claim --address agent:nobody-here",
+        by="boss",
+    ),
+    # Nothing was taken in hand on the way to the refusal.
+    row(
+        "envelope.claim",
+        {"limit": 5, "lease": "soon", "address": "agent:nex"},
+        "bad_duration",
+        "soon",
+        by="boss",
+    ),
+]
+
+
+RELEASES = [
+    *[
+        row("envelope.release", {"ids": ["%claimed", value]}, "bad_id", f"{shown(value)} is not a valid |e81")
+        for value in BAD_IDS
+    ],
+    *[
+        row(
+            "envelope.release",
+            {"ids": ["%claimed"], "address": value},
+            "bad_address",
+            "is not a valid address|agent:nex",
+        )
+        for value in BAD_ADDRESSES
+    ],
+    *[
+        row("envelope.release", {"ids": ["%claimed"], "address": value}, "unknown_address", value)
+        for value in NOBODYS_NAMES
+    ],
+    row(
+        "envelope.release",
+        {"ids": ["%claimed", "x"]},
+        "bad_id",
+        "x|e81",
+        "envelope release --id %claimed --id x",
+    ),
+    row(
+        "envelope.release",
+        {"ids": ["%claimed"], "claim": "e1"},
+        "bad_id",
+        "e1 is not a valid claim|k81",
+        "envelope release --id %claimed --claim e1",
+    ),
+    row(
+        "envelope.release",
+        {"ids": ["%claimed"], "claim": "k999999"},
+        "too_late",
+        "%claimed|another session",
+        "envelope release --id %claimed --claim k999999",
+    ),
+    *[
+        row("envelope.release", {"ids": ["%claimed", value]}, "not_found", value)
+        for value in ("%others", "%deferred", "e999999", "%sent")
+    ],
+    row("envelope.release", {"ids": ["%others"]}, "not_found", "%others", "envelope release --id %others"),
+    # All of it or nothing: the claimed one stays claimed.
+    *[
+        row("envelope.release", {"ids": ["%claimed", value]}, "too_late", f"{value}|{state}")
+        for value, state in (("%pending", "not claimed"), ("%own", "done"), ("%cancelled", "cancelled"))
+    ],
+    row("envelope.release", {"ids": ["%held"]}, "too_late", "%held"),
+    row(
+        "envelope.release",
+        {"ids": ["%pending"]},
+        "too_late",
+        "%pending|released",
+        "envelope release --id %pending",
+    ),
+    row("envelope.release", {"ids": ["%claimed"], "address": "user:boss"}, "boss_only", "address"),
+    row(
+        "envelope.release", {"ids": ["%claimed"], "address": "agent:ada"}, "not_found", "%claimed", by="boss"
+    ),
+    row(
+        "envelope.release",
+        {"ids": ["%claimed"], "address": "agent:nobody-here"},
+        "unknown_address",
+        "agent:nobody-here",
+        by="boss",
+    ),
+]
+
+
+RETRIES = [
+    *[
+        row("envelope.retry", {"ids": ["%failed", value]}, "bad_id", f"{shown(value)} is not a valid |e81")
+        for value in BAD_IDS
+    ],
+    row("envelope.retry", {"ids": ["%failed", "x"]}, "bad_id", "x|e81", "envelope retry --id %failed --id x"),
+    # others sent these
+    *[
+        row("envelope.retry", {"ids": ["%failed", value]}, "not_found", value)
+        for value in ("%others", "%pending", "%deferred", "e999999")
+    ],
+    row("envelope.retry", {"ids": ["%others"]}, "not_found", "%others", "envelope retry --id %others"),
+    *[
+        row("envelope.retry", {"ids": ["%failed", value]}, "too_late", f"{value}|retried|{state}")
+        for value, state in (("%sent", "pending"), ("%own", "done"), ("%lost", "agent:left|no longer exists"))
+    ],
+    row("envelope.retry", {"ids": ["%sent"]}, "too_late", "%sent|pending", "envelope retry --id %sent"),
+]
+
+ROWS = [
+    *SNOOZED,
+    *SNOOZING,
+    *READING,
+    *SESSIONS,
+    *TO_GROUPS,
+    *IN_CONVERSATIONS,
+    *UPLOADS,
+    *CLAIMS,
+    *RELEASES,
+    *RETRIES,
+]

@@ -151,10 +151,24 @@ RIGHT: dict[str, dict[str, Any]] = {
 }
 TO = {"to": "agent:ada"}
 SEND = {**TO, "text": "x"}
+TAG = {"type": "module", "value": "auth"}
 WORDS = "--to agent:ada --text x"  # the same on the command line
 
 
-BAD_ADDRESSES = ("", " ", "x:y", "agent:", "agent:a b", "robot:ada", "agent:a--b", "channel:x", NUL, "user:ä")
+BAD_ADDRESSES = (
+    "",
+    " ",
+    "x:y",
+    "agent:",
+    "agent:a b",
+    "robot:ada",
+    "agent:a--b",
+    "-x",
+    "n" * 65,
+    "channel:x",
+    NUL,
+    "user:ä",
+)
 NOBODYS_NAMES = ("nobody-here", "adda", "n" * 64)  # each could be a name, and nobody ever had it
 BAD_TIMES = (
     "x",
@@ -171,7 +185,24 @@ BAD_TIMES = (
     "+1h1h",
 )
 TIMELESS = ("+999999999Y", "+999999999h", "0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00")
-BAD_IDS = ("x", "", "e", "0", "-1", "e0", "q1", "e1.5", "²", f"e{2**63}", "e" + "9" * 40, 0, -1, 2**63, NUL)
+BAD_IDS = (
+    "x",
+    "",
+    "e",
+    "0",
+    "-1",
+    "e0",
+    "q1",
+    "E1",
+    "e1.5",
+    "²",
+    f"e{2**63}",
+    "e" + "9" * 40,
+    0,
+    -1,
+    2**63,
+    NUL,
+)
 BAD_LENGTHS = (
     "soon",
     "",

@@ -19,10 +19,11 @@ from typing import Any
 
 from hiboss.core import errors
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
-from tests.support.daemons import answers, line, set_up, wait_until
+from tests.support.daemons import answers, line, set_up
 from tests.support.parties import Party, agent
 from tests.support.parties import boss as the_boss
 from tests.support.uploaded_files import put
+from tests.support.waits import wait_until
 
 ATTACHMENT_BYTES = 1_000
 CLASSES = {cls.code: cls for cls in errors.tree()}

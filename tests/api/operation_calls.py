@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
-from docs.example_calls import ASKS
-from tests.api.operation_asks import CALLS_OF_ASKS
-from tests.api.operation_attached import CALLS_OF_SESSIONS
-from tests.api.operation_chat import CALLS_OF_CHATS
+from tests.api.operation_asks import CALLS_OF_ASKS, CALLS_OF_RULES
 from tests.api.operation_groups import CALLS_OF_GROUPS
-from tests.api.operation_messages import CALLS_OF_MESSAGES
-from tests.api.operation_rules import CALLS_OF_RULES
+from tests.api.operation_messages import CALLS_OF_CHATS, CALLS_OF_MESSAGES
 from tests.api.operation_runs import CALLS_OF_RUNS, Answers, Case, provided
-from tests.api.operation_web import CALLS_OF_BROWSERS
-from tests.api.operation_webhooks import CALLS_OF_WEBHOOKS
-from tests.support.daemons import wait_until
+from tests.api.operation_sessions import CALLS_OF_BROWSERS, CALLS_OF_SESSIONS, CALLS_OF_WEBHOOKS
 from tests.support.parties import agent
 
 
@@ -267,8 +259,8 @@ def waits(verb: str) -> Answers:
     """With mail there, and with none in time."""
 
     def asked(case: Case) -> list[Any]:
-        found = [case.bob.call(f"envelope.{verb}", timeout="1s")]
-        found += [case.boss.call(f"envelope.{verb}", address=case.bob.address, timeout="1s")]
+        found = [case.bob.call(f"envelope.{verb}", timeout="30s")]
+        found += [case.boss.call(f"envelope.{verb}", address=case.bob.address, timeout="30s")]
         found += [case.bob.call(f"envelope.{verb}", timeout="0.01s", after=found[0]["next"])]
         assert [one["timed_out"] for one in found] == [False, False, True] and found[0]["envelopes"]
         return found
@@ -282,34 +274,6 @@ def polls(case: Case) -> list[Any]:
     found = [case.bob.call("envelope.poll", **one) for one in words]
     assert [one["timed_out"] for one in found] == [False, True, False]
     return found
-
-
-def _asking(case: Case) -> tuple[Any, str]:
-    """An agent whose program asks a question in its turn, and the id of that run."""
-    program = Path(case.folder).with_name("asks.py")
-    program.write_text(ASKS)
-    settings = {"command": f"{sys.executable} {program}", "input": "open"}
-    asking = agent(case.daemon, provider="command", settings=settings)
-    case.boss.send(asking, from_="user:boss", text="clean up")
-    found: list[Any] = []
-
-    def asks() -> bool:
-        found[:] = asking.call("run.list", status="running")["runs"]
-        return bool(found) and bool(asking.call("run.get", id=found[0]["id"])["questions"])
-
-    wait_until(asks)
-    return asking, str(found[0]["id"])
-
-
-def steers_turn(case: Case) -> list[Any]:
-    """Words in the middle of a turn, and the answer to its question; then its turn ends."""
-    asking, run = _asking(case)
-    steered = case.boss.call("run.steer", id=run, text="leave the newest one")
-    [asked] = asking.call("run.get", id=run)["questions"]
-    case.boss.call("ask.answer", id=asked["id"], choice="yes", comment="go on")
-    wait_until(lambda: asking.call("run.get", id=run)["run"]["status"] == "completed")
-    assert steered["taken"]
-    return [steered]
 
 
 def edits(case: Case) -> list[Any]:
@@ -359,8 +323,6 @@ CALLS: dict[str, Answers] = {
     "reaction.set": reacts,
     "reaction.remove": takes_back,
     "adapter.list": lambda case: [case.ada.call("adapter.list")],
-    "provider.list": lambda case: [case.ada.call("provider.list")],
-    "run.steer": steers_turn,
     "setup.check": lambda case: [case.daemon.call("setup.check")],
     "setup.execute": lambda case: [case.daemon.call("setup.execute")],
     "daemon.ping": lambda case: [case.daemon.call("daemon.ping")],

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, agent, agents, boss
+from tests.support.waits import wait_until
 
 
 class Case:

@@ -9,9 +9,10 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.agents.test_permission_asks import PERMITS, asked, does
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_with
 from tests.support.parties import agent
 from tests.support.shell_agents import Boss, Worker, end_all
+from tests.support.waits import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,8 @@
-"""Asks at the socket: who may ask, answer, cancel and see, and how the asker gets the answer."""
+"""Asks: what can be asked and answered, who may, and how long is waited."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,11 +11,16 @@ from typing import Any
 
 import pytest
 
+from hiboss.agents import run_execution
+from hiboss.api import asks
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.daemons import daemon_with
 from tests.support.followers import following
+from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent
 from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
+from tests.support.silent_runs import SilentRun
+from tests.support.waits import wait_until
 
 Pair = tuple[Party, Party]
 
@@ -33,10 +39,10 @@ def one(who: Party, ask: dict[str, Any]) -> dict[str, Any]:
 # --- asking ----------------------------------------------------------------------------
 
 
-def test_a_question_shows_its_options_its_end_and_how_to_answer_it(ada: Boss, two: Pair) -> None:
+def test_a_question_shows_its_options_its_end_and_how_to_answer_it(chief: Boss, two: Pair) -> None:
     ask = asked(two[0], options=["yes", "on Monday"], timeout="1h", default="On monday")
     assert (ask["state"], ask["asked"], ask["default"]) == ("open", "user:boss", "on Monday")
-    [envelope] = ada.heard(two[0])
+    [envelope] = chief.heard(two[0])
     lines = envelope["text"].splitlines()
     assert lines[:4] == ["Deploy?", "", "1. yes", "2. on Monday"]
     assert lines[4].startswith("Without an answer by ") and lines[4].endswith("the answer is on Monday.")
@@ -49,34 +55,9 @@ def test_without_options_it_is_yes_or_no_and_waits_for_ever(two: Pair) -> None:
     assert (ask["options"], ask["expires_at"], ask["default"]) == (["yes", "no"], None, None)
 
 
-def test_an_option_that_a_shell_would_misread_is_named_by_its_number(ada: Boss, two: Pair) -> None:
+def test_an_option_that_a_shell_would_misread_is_named_by_its_number(chief: Boss, two: Pair) -> None:
     ask = asked(two[0], options=["rm -rf /; true", "no"])
-    assert ada.heard(two[0])[-1]["text"].endswith(f"hiboss ask answer {ask['id']} --choice 1")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "code"),
-    [
-        ({"options": []}, "bad_options"),
-        ({"options": ["a", "A"]}, "bad_options"),
-        ({"options": ["a", "  "]}, "bad_options"),
-        ({"options": ["x" * 201]}, "bad_options"),
-        ({"options": [str(number) for number in range(21)]}, "bad_options"),
-        ({"default": "yes"}, "invalid_params"),
-        ({"default": "maybe", "timeout": "1h"}, "bad_choice"),
-        ({"timeout": "soon"}, "bad_duration"),
-        ({"question": "  "}, "empty_message"),
-        ({"to": "agent:nobody-here"}, "unknown_recipient"),
-        ({"to": "agent:system"}, "unknown_recipient"),
-        ({"to": "channel:telegram:7"}, "unknown_recipient"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused_and_nothing_is_stored(
-    ada: Boss, two: Pair, wrong: dict[str, Any], code: str
-) -> None:
-    assert two[0].refusal("ask.create", **{"question": "Deploy?", **wrong}) == code
-    assert ada.heard(two[0]) == []
-    assert two[0].call("ask.list", state="all")["asks"] == []
+    assert chief.heard(two[0])[-1]["text"].endswith(f"hiboss ask answer {ask['id']} --choice 1")
 
 
 def test_twenty_options_of_two_hundred_characters_can_be_asked(two: Pair) -> None:
@@ -84,17 +65,17 @@ def test_twenty_options_of_two_hundred_characters_can_be_asked(two: Pair) -> Non
     assert asked(two[0], options=options)["options"] == options
 
 
-def test_nobody_asks_itself(ada: Boss, two: Pair) -> None:
+def test_nobody_asks_itself(chief: Boss, two: Pair) -> None:
     assert two[0].refusal("ask.create", question="Me?", to=two[0].address) == "invalid_params"
-    assert ada.refusal("ask.create", question="Me?") == "invalid_params"
+    assert chief.refusal("ask.create", question="Me?") == "invalid_params"
 
 
 # --- answering -------------------------------------------------------------------------
 
 
-def test_an_answer_comes_to_the_asker_as_a_reply_to_the_question(ada: Boss, two: Pair) -> None:
+def test_an_answer_comes_to_the_asker_as_a_reply_to_the_question(chief: Boss, two: Pair) -> None:
     ask = asked(two[0])
-    settled = ada.call("ask.answer", id=ask["id"], choice="YES", comment="but not on Friday")["ask"]
+    settled = chief.call("ask.answer", id=ask["id"], choice="YES", comment="but not on Friday")["ask"]
     assert (settled["state"], settled["answer"], settled["answered_by"]) == ("answered", "yes", "user:boss")
     [mail] = two[0].list()
     assert mail["text"] == f'Answer to {ask["id"]} ("Deploy?"): yes\nbut not on Friday'
@@ -102,109 +83,111 @@ def test_an_answer_comes_to_the_asker_as_a_reply_to_the_question(ada: Boss, two:
     assert (mail["conversation"], mail["message"]) == (ask["conversation"], settled["reply"])
 
 
-def test_an_option_can_be_given_by_its_number_unless_that_is_an_option_itself(ada: Boss, two: Pair) -> None:
-    assert ada.call("ask.answer", id=asked(two[0])["id"], choice="2")["ask"]["answer"] == "no"
+def test_an_option_can_be_given_by_its_number_unless_that_is_an_option_itself(chief: Boss, two: Pair) -> None:
+    assert chief.call("ask.answer", id=asked(two[0])["id"], choice="2")["ask"]["answer"] == "no"
     numbers = asked(two[0], options=["2", "1"])
-    assert ada.call("ask.answer", id=numbers["id"], choice="2")["ask"]["answer"] == "2"
+    assert chief.call("ask.answer", id=numbers["id"], choice="2")["ask"]["answer"] == "2"
 
 
-def test_an_answer_that_is_no_option_changes_nothing(ada: Boss, two: Pair) -> None:
+def test_an_answer_that_is_no_option_changes_nothing(chief: Boss, two: Pair) -> None:
     ask = asked(two[0])
-    assert ada.refusal("ask.answer", id=ask["id"], choice="maybe") == "bad_choice"
-    assert one(ada, ask)["state"] == "open"
+    assert chief.refusal("ask.answer", id=ask["id"], choice="maybe") == "bad_choice"
+    assert one(chief, ask)["state"] == "open"
 
 
-def test_the_second_answer_is_told_who_was_first(ada: Boss, two: Pair) -> None:
+def test_the_second_answer_is_told_who_was_first(chief: Boss, two: Pair) -> None:
     ask = asked(two[0], to=two[1].address)
     two[1].call("ask.answer", id=ask["id"], choice="no")
     with pytest.raises(Answered) as late:
-        ada.call("ask.answer", id=ask["id"], choice="yes")
+        chief.call("ask.answer", id=ask["id"], choice="yes")
     told = late.value.payload()
     assert (told["code"], told["by"], told["answer"]) == ("ask_settled", two[1].address, "no")
     assert f"{two[1].address} answered no" in late.value.message
     assert texts(two[0].list()) == [f'Answer to {ask["id"]} ("Deploy?"): no']
 
 
-def test_the_boss_answers_what_another_was_asked_and_that_one_is_told(ada: Boss, two: Pair) -> None:
+def test_the_boss_answers_what_another_was_asked_and_that_one_is_told(chief: Boss, two: Pair) -> None:
     ask = asked(two[0], to=two[1].address)
-    ada.call("ask.answer", id=ask["id"], choice="yes")
+    chief.call("ask.answer", id=ask["id"], choice="yes")
     assert two[0].list()[0]["from"] == "user:boss"
     [question, notice] = two[1].list(oldest_first=True)
     assert question["message"] == ask["message"]
     assert notice["text"].startswith(f'No answer is needed any more to {ask["id"]} ("Deploy?")')
 
 
-def test_who_asks_never_answers_itself_whatever_its_token(ada: Boss, two: Pair, team: Team) -> None:
+def test_who_asks_never_answers_itself_whatever_its_token(chief: Boss, two: Pair, team: Team) -> None:
     ask = asked(two[0])
     assert two[0].refusal("ask.answer", id=ask["id"], choice="yes") == "own_ask"
-    second = ada.call("agent.token.rotate", name=two[0].name)["token"]
+    second = chief.call("agent.token.rotate", name=two[0].name)["token"]
     assert Party(two[0].daemon, two[0].address, second).refusal("ask.answer", id=ask["id"], choice="yes") == (
         "own_ask"
     )
-    own = asked(ada, to=two[1].address)
-    assert ada.refusal("ask.answer", id=own["id"], choice="yes") == "own_ask"
+    own = asked(chief, to=two[1].address)
+    assert chief.refusal("ask.answer", id=own["id"], choice="yes") == "own_ask"
     nosy = team.hire(
         'note(call("ask.answer", id=call("ask.create", question="?")["ask"]["id"], choice="yes"))'
     )
-    ada.say(nosy)
+    chief.say(nosy)
     wait_until(lambda: nosy.program.notes())
     assert nosy.program.notes()[0]["code"] == "own_ask"
 
 
-def test_others_neither_see_nor_answer_nor_cancel_an_ask(ada: Boss, two: Pair, daemon: RunningDaemon) -> None:
+def test_others_neither_see_nor_answer_nor_cancel_an_ask(
+    chief: Boss, two: Pair, daemon: RunningDaemon
+) -> None:
     ask = asked(two[0])
     for method, more in (("get", {}), ("answer", {"choice": "yes"}), ("cancel", {}), ("wait", {})):
         assert two[1].refusal(f"ask.{method}", id=ask["id"], **more) == "not_found"
     assert two[1].call("ask.list", state="all")["asks"] == []
-    assert one(ada, ask)["state"] == "open"
+    assert one(chief, ask)["state"] == "open"
 
 
 # --- cancelling ------------------------------------------------------------------------
 
 
-def test_the_asker_takes_an_ask_back_and_who_was_asked_is_told(ada: Boss, two: Pair) -> None:
+def test_the_asker_takes_an_ask_back_and_who_was_asked_is_told(chief: Boss, two: Pair) -> None:
     ask = asked(two[0])
     settled = two[0].call("ask.cancel", id=ask["id"], reason="done already")["ask"]
     assert (settled["state"], settled["answer"], settled["comment"]) == ("cancelled", None, "done already")
     assert two[0].list() == []  # it knows
-    assert any(ask["id"] in text and f"{two[0].address} cancelled it" in text for text in ada.told())
-    assert ada.refusal("ask.answer", id=ask["id"], choice="yes") == "ask_settled"
+    assert any(ask["id"] in text and f"{two[0].address} cancelled it" in text for text in chief.told())
+    assert chief.refusal("ask.answer", id=ask["id"], choice="yes") == "ask_settled"
 
 
-def test_the_boss_cancels_any_ask_and_the_asker_is_told_why(ada: Boss, two: Pair) -> None:
+def test_the_boss_cancels_any_ask_and_the_asker_is_told_why(chief: Boss, two: Pair) -> None:
     ask = asked(two[0], to=two[1].address)
     assert two[1].refusal("ask.cancel", id=ask["id"]) == "not_asker"
-    ada.call("ask.cancel", id=ask["id"], reason="ask me first")
+    chief.call("ask.cancel", id=ask["id"], reason="ask me first")
     [mail] = two[0].list()
     assert mail["from"] == "agent:system" and '"ask me first"' in mail["text"]
     assert mail["status"] == "pending"  # it is mail, not a notice: it starts a turn
 
 
-def test_a_deleted_question_is_cancelled(ada: Boss, two: Pair) -> None:
+def test_a_deleted_question_is_cancelled(chief: Boss, two: Pair) -> None:
     ask = asked(two[0])
-    ada.call("message.delete", id=ask["message"], reason="a mistake")
-    assert one(ada, ask)["state"] == "cancelled"
+    chief.call("message.delete", id=ask["message"], reason="a mistake")
+    assert one(chief, ask)["state"] == "cancelled"
     assert "its message was deleted: a mistake" in two[0].list()[0]["text"]
 
 
 def test_the_asks_of_a_deleted_agent_are_cancelled_and_those_asked_of_it(
-    ada: Boss, two: Pair, daemon: RunningDaemon
+    chief: Boss, two: Pair, daemon: RunningDaemon
 ) -> None:
     daemon.register("leaver")
     leaver = Party(daemon, "agent:leaver", daemon.token("leaver"))
     own, of_it = asked(leaver), asked(two[0], to="agent:leaver")
-    ada.call("agent.delete", name="leaver")
-    assert [one(ada, ask)["state"] for ask in (own, of_it)] == ["cancelled", "cancelled"]
+    chief.call("agent.delete", name="leaver")
+    assert [one(chief, ask)["state"] for ask in (own, of_it)] == ["cancelled", "cancelled"]
     [mail] = two[0].list()
     assert "agent:leaver was deleted" in mail["text"]
-    assert any(own["id"] in text for text in ada.told())
+    assert any(own["id"] in text for text in chief.told())
 
 
-def test_the_asker_is_told_when_the_person_it_asked_is_deleted(ada: Boss, two: Pair) -> None:
-    ada.call("user.register", name="ann")
+def test_the_asker_is_told_when_the_person_it_asked_is_deleted(chief: Boss, two: Pair) -> None:
+    chief.call("user.register", name="ann")
     ask = asked(two[0], to="user:ann")
-    ada.call("user.delete", name="ann")
-    assert one(ada, ask)["state"] == "cancelled"
+    chief.call("user.delete", name="ann")
+    assert one(chief, ask)["state"] == "cancelled"
     assert "user:ann was deleted" in two[0].list()[0]["text"]
 
 
@@ -225,10 +208,12 @@ def test_the_list_shows_the_open_ones_newest_first_in_pages(two: Pair) -> None:
 # --- waiting ---------------------------------------------------------------------------
 
 
-def test_a_wait_ends_with_the_answer_which_lies_in_no_box_when_the_asker_has_it(ada: Boss, two: Pair) -> None:
+def test_a_wait_ends_with_the_answer_which_lies_in_no_box_when_the_asker_has_it(
+    chief: Boss, two: Pair
+) -> None:
     ask = asked(two[0])
     with waiting(two[0], ask) as answer:
-        ada.call("ask.answer", id=ask["id"], choice="yes")
+        chief.call("ask.answer", id=ask["id"], choice="yes")
         found = answer()
     assert (found["timed_out"], found["ask"]["answer"]) == (False, "yes")
     [mail] = two[0].list()
@@ -278,41 +263,41 @@ def noted(agent: PythonAgent, number: int = 1) -> Any:
     return agent.program.notes()[number - 1]
 
 
-def test_a_run_that_waits_gets_the_answer_and_no_second_turn(ada: Boss, team: Team) -> None:
+def test_a_run_that_waits_gets_the_answer_and_no_second_turn(chief: Boss, team: Team) -> None:
     agent = team.hire(ASKER)
-    ada.say(agent, text="go")
-    ada.call("ask.answer", id=noted(agent), choice="yes")
+    chief.say(agent, text="go")
+    chief.call("ask.answer", id=noted(agent), choice="yes")
     wait_until_idle(agent.daemon)
-    assert texts(ada.heard(agent))[-1] == "I deploy: yes"
+    assert texts(chief.heard(agent))[-1] == "I deploy: yes"
     assert len(agent.runs()) == 1
 
 
-def test_a_run_that_ended_its_turn_gets_the_answer_in_the_next_one(ada: Boss, team: Team) -> None:
+def test_a_run_that_ended_its_turn_gets_the_answer_in_the_next_one(chief: Boss, team: Team) -> None:
     agent = team.hire(ENDER)
-    ada.say(agent, text="go")
+    chief.say(agent, text="go")
     number = noted(agent)
     wait_until_idle(agent.daemon)
-    ada.call("ask.answer", id=number, choice="no")
+    chief.call("ask.answer", id=number, choice="no")
     wait_until_idle(agent.daemon)
-    assert texts(ada.heard(agent))[-1] == "so it is no"
+    assert texts(chief.heard(agent))[-1] == "so it is no"
     assert [run["status"] for run in agent.runs()] == ["completed", "completed"]
 
 
 def test_the_answer_of_another_is_told_where_the_turn_that_asked_would_have_answered(
-    ada: Boss, two: Pair, team: Team
+    chief: Boss, two: Pair, team: Team
 ) -> None:
     agent = team.hire(ENDER.replace('question="Deploy?"', f'question="Deploy?", to="{two[1].address}"'))
-    ada.say(agent, text="go")
+    chief.say(agent, text="go")
     number = noted(agent)
     wait_until_idle(agent.daemon)
     two[1].call("ask.answer", id=number, choice="no")
     wait_until_idle(agent.daemon)
-    assert texts(ada.heard(agent))[-1] == "so it is no"
+    assert texts(chief.heard(agent))[-1] == "so it is no"
     [question] = two[1].list()  # and no text of the turn
     assert question["text"].startswith("Deploy?")
 
 
-def test_the_same_words_are_a_new_question_when_the_run_has_its_answer(ada: Boss, team: Team) -> None:
+def test_the_same_words_are_a_new_question_when_the_run_has_its_answer(chief: Boss, team: Team) -> None:
     agent = team.hire(
         """
 for _ in range(2):
@@ -324,20 +309,20 @@ for _ in range(2):
 print("NO_REPLY")
 """
     )
-    ada.say(agent, text="go")
+    chief.say(agent, text="go")
     numbers = []
     for number in (1, 2):
         first, again, duplicate = noted(agent, number)
         assert (first, duplicate) == (again, True)
         numbers.append(first)
-        ada.call("ask.answer", id=first, choice="yes")
+        chief.call("ask.answer", id=first, choice="yes")
     assert numbers[0] != numbers[1]
 
 
-def test_a_background_task_that_waits_gets_the_answer_and_its_agent_no_turn(ada: Boss, team: Team) -> None:
+def test_a_background_task_that_waits_gets_the_answer_and_its_agent_no_turn(chief: Boss, team: Team) -> None:
     agent = team.hire(f'if TEXTS != ["do it"]:\n    sys.exit(print("NO_REPLY"))\n{ASKER}')
     agent.send("agent:background", text="do it")
-    ada.call("ask.answer", id=noted(agent), choice="yes")
+    chief.call("ask.answer", id=noted(agent), choice="yes")
     wait_until_idle(agent.daemon)
     kinds = [run["kind"] for run in agent.runs()]
     assert kinds.count("background") == 1
@@ -411,38 +396,39 @@ while True:
         assert asker.runs()[0]["error_kind"] == "timed_out"
 
 
-def test_the_limits_of_a_run_stand_still_while_it_waits(tmp_path: Path) -> None:
-    with daemon_with(tmp_path, total_seconds=2.0, idle_seconds=2.0) as running:
-        team, ada = Team(running, tmp_path), Boss(running)
-        asker = team.hire(ASKER)
-        hare = team.hire('wait_for("never")')
-        ada.say(asker, text="go")
-        number = noted(asker)
-        ada.say(hare, text="go")  # it began later, and its time is over first
-        wait_until(lambda: [run["status"] for run in hare.runs()] == ["failed"])
-        ada.call("ask.answer", id=number, choice="yes")
-        wait_until(lambda: texts(ada.heard(asker))[-1:] == ["I deploy: yes"])
+@frozen(quiet=False)
+async def test_the_limits_of_a_run_stand_still_while_it_waits(daemon: InProcessDaemon) -> None:
+    run = await SilentRun.begin(daemon)
+    limit = run.execution._limits.total_seconds
+    ask, waits = await run.asks()
+    run.clock.move(seconds=limit)
+    await run.is_answered(ask, waits)
+    run.execution._watch_limits()
+    assert run.execution.ending is None
+    run.clock.move(seconds=limit)
+    run.execution._watch_limits()
+    assert await run.ended() == "failed"
 
 
 # --- facts -----------------------------------------------------------------------------
 
 
 def test_who_asks_who_is_asked_and_the_boss_hear_of_an_ask_and_nobody_else(
-    ada: Boss, two: Pair, daemon: RunningDaemon
+    chief: Boss, two: Pair, daemon: RunningDaemon
 ) -> None:
     outsider = agent(daemon)
     topics = ["ask.created", "ask.settled", "envelope.arrived"]
     with (
         following(daemon) as asking,
         following(daemon) as asked_one,
-        following(daemon) as chief,
+        following(daemon) as of_boss,
         following(daemon) as other,
     ):
-        for follower, who in ((asking, two[0]), (asked_one, two[1]), (chief, ada), (other, outsider)):
+        for follower, who in ((asking, two[0]), (asked_one, two[1]), (of_boss, chief), (other, outsider)):
             follower.subscribe(who.token, topics=topics)
         ask = asked(two[0], to=two[1].address)
         two[1].call("ask.answer", id=ask["id"], choice="yes")
-        for follower in (asking, asked_one, chief):
+        for follower in (asking, asked_one, of_boss):
             created = follower.next("ask.created")
             settled = follower.next("ask.settled")
             assert (created["ask"], created["from"], created["to"]) == (
@@ -455,5 +441,41 @@ def test_who_asks_who_is_asked_and_the_boss_hear_of_an_ask_and_nobody_else(
                 "answered",
                 ask["message"],
             )
-        sent = ada.send(outsider)
+        sent = chief.send(outsider)
         assert other.next()["message"] == sent["message"]
+
+
+# --- how long a call inside a run waits --------------------------------------------
+
+
+def test_harnesses_kill_commands_after_a_minute() -> None:
+    assert asks.RUN_SECONDS == 50.0
+
+
+@frozen()
+async def test_a_run_waits_no_longer_than_its_limit_and_others_do(daemon: InProcessDaemon) -> None:
+    run = await SilentRun.begin(daemon)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(asks, "RUN_SECONDS", 0.01)
+        ask = (await run.call("ask.create", question="Deploy?"))["ask"]["id"]
+        waited = await run.call("ask.wait", id=ask, timeout="1h")
+    assert (waited["timed_out"], waited["ask"]["state"]) == (True, "open")
+    others = asyncio.create_task(daemon.ask("ask.wait", id=ask, timeout="1h"))
+    await run.is_answered(ask, others)
+    await run.end()
+
+
+@frozen()
+async def test_the_limits_of_a_run_stand_still_only_for_so_long_for_each_ask(daemon: InProcessDaemon) -> None:
+    run = await SilentRun.begin(daemon)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(run_execution, "ASK_SECONDS", 0.1)
+        ask, waits = await run.asks()  # it stands still
+        await daemon.until(lambda: run.execution.silent_seconds is not None)  # and counts again
+        again = asyncio.create_task(run.call("ask.wait", id=ask))
+        await asyncio.sleep(0)
+        await run.call("agent.self")
+        assert run.execution.silent_seconds is not None and not waits.done()
+    await run.is_answered(ask, waits)
+    assert (await again)["ask"]["answer"] == "yes"
+    await run.end()

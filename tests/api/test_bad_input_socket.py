@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from hiboss.api.operation import REGISTRY
-from hiboss.api.policy import changeable
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
-from tests.api.bad_input import Limit, limits, written
+from tests.api.bad_input import WRITTEN, limits
 from tests.api.bad_input_mechanical import TEXTS, before_set_up, mechanical, text_parameters
 from tests.api.bad_input_row import ENDLESS, RIGHT, Row
 from tests.api.bad_input_scene import CLASSES, Scene, check_log, check_message, check_words, open_scene
 from tests.support.daemons import answers, code, line
+from tests.support.sweeps import sweep
 
 # What any operation may answer without declaring it.
 GENERAL = {"no_token", "bad_token", "forbidden", "invalid_params", "not_set_up", "parse_error"}
 NAMES = sorted(REGISTRY)
-WRITTEN = written()
+NOUNS = sorted({name.partition(".")[0] for name in NAMES})
 LIMITS = limits()
 
 # Declared errors that no request can bring about here, and why.
@@ -76,6 +77,11 @@ def check_refusal(scene: Scene, row: Row, answer: dict[str, Any]) -> None:
     assert row.code in declared | GENERAL, f"{row.operation} does not declare {row.code}"
 
 
+def of(noun: str) -> list[str]:
+    """Return the operations of a noun."""
+    return [name for name in NAMES if name.partition(".")[0] == noun]
+
+
 def refuse(scene: Scene, rows: list[Row]) -> None:
     """Ask for all of them at once: each is refused with its code, and nothing has changed.
 
@@ -87,20 +93,20 @@ def refuse(scene: Scene, rows: list[Row]) -> None:
             found = [answer for request in requests for answer in scene.ask(request)]
         else:
             found = scene.ask(*requests)
-    for row, answer in zip(rows, found, strict=True):
-        check_refusal(scene, row, answer)
+    with sweep() as checked:
+        for row, answer in zip(rows, found, strict=True):
+            with checked(row):
+                check_refusal(scene, row, answer)
 
 
 # --- the table is whole --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_declared_error_is_brought_about_by_a_row(name: str) -> None:
-    rows = [*WRITTEN, *(limit.over for limit in LIMITS), *mechanical(name), *before_set_up(name)]
-    found = {row.code for row in rows if row.operation == name}
-    declared = {cls.code for cls in REGISTRY[name].errors}
-    elsewhere = {code_ for operation, code_ in ELSEWHERE if operation == name}
-    assert declared - found == elsewhere
+def test_every_declared_error_is_brought_about_by_a_row() -> None:
+    made = (row for name in NAMES for row in (*mechanical(name), *before_set_up(name)))
+    rows = (*WRITTEN, *(limit.over for limit in LIMITS), *made)
+    declared = {(name, cls.code) for name in NAMES for cls in REGISTRY[name].errors}
+    assert declared - {(row.operation, row.code) for row in rows} == set(ELSEWHERE)
 
 
 def test_every_operation_has_its_own_rows() -> None:
@@ -109,7 +115,6 @@ def test_every_operation_has_its_own_rows() -> None:
     assert needs - {row.operation for row in WRITTEN} == {
         *("auth.login", "boss.token.rotate", "agent.list", "mcp.start")
     }
-    assert all(mechanical(name) for name in NAMES)
 
 
 def test_every_text_is_tried_with_nul_with_nothing_and_without_end() -> None:
@@ -148,19 +153,27 @@ def test_the_checks_find_what_does_not_fit(scene: Scene) -> None:
 # --- the table is true ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_wrong_types_names_texts_and_callers_are_refused(scene: Scene, name: str) -> None:
-    refuse(scene, mechanical(name))
+@pytest.mark.parametrize("noun", NOUNS)
+def test_wrong_types_names_texts_and_callers_are_refused(scene: Scene, noun: str) -> None:
+    with sweep() as operation:
+        for name in of(noun):
+            with operation(name):
+                refuse(scene, mechanical(name))
 
 
-@pytest.mark.parametrize(("name", "expected"), sorted({(row.operation, row.code) for row in WRITTEN}))
-def test_what_cannot_be_meant_is_refused(scene: Scene, name: str, expected: str) -> None:
-    rows = [row for row in WRITTEN if (row.operation, row.code) == (name, expected)]
-    refuse(scene, [row for row in rows if row.config is row.policy is None])
-    for row in rows:
-        if not row.config is row.policy is None:
-            with scene.given(row.config, row.policy):
-                refuse(scene, [row])
+@pytest.mark.parametrize("noun", sorted({row.operation.partition(".")[0] for row in WRITTEN}))
+def test_what_cannot_be_meant_is_refused(scene: Scene, noun: str) -> None:
+    with sweep() as operation:
+        for name in of(noun):
+            rows = [row for row in WRITTEN if row.operation == name]
+            plain = [row for row in rows if row.config is row.policy is None]
+            if plain:
+                with operation(name):
+                    refuse(scene, plain)
+            for row in rows:
+                if row not in plain:
+                    with operation(row), scene.given(row.config, row.policy):
+                        refuse(scene, [row])
 
 
 def test_of_a_refused_message_no_file_stays_in_media(scene: Scene) -> None:
@@ -176,15 +189,16 @@ def test_of_a_refused_message_no_file_stays_in_media(scene: Scene) -> None:
     assert scene.shot() == before
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_before_set_up_no_token_is_right(bare: RunningDaemon, name: str) -> None:
-    for row in before_set_up(name):
-        token = {"token": "hba_wrong"} if row.by == "wrong" else {}
-        with bare.connect() as connection:
-            connection.sendall(line(name, **{**row.params, **token}))
-            (answer,) = answers(connection, 1)
-        assert code(answer) == "not_set_up"
-        assert bare.home.path in answer["error"]["message"]
+def test_before_set_up_no_token_is_right(bare: RunningDaemon) -> None:
+    with sweep() as refused, bare.connect() as connection:
+        for row in (row for name in NAMES for row in before_set_up(name)):
+            with refused(row):
+                token = {"token": "hba_wrong"} if row.by == "wrong" else {}
+                connection.sendall(line(row.operation, **{**row.params, **token}))
+                (answer,) = answers(connection, 1)
+                assert code(answer) == "not_set_up"
+                assert bare.home.path in answer["error"]["message"]
+                assert "run: hiboss up" in answer["error"]["message"]
 
 
 def test_a_bad_set_up_sets_nothing_up(bare: RunningDaemon) -> None:
@@ -194,15 +208,14 @@ def test_a_bad_set_up_sets_nothing_up(bare: RunningDaemon) -> None:
                 connection.sendall(line(row.operation, **row.params))
                 assert code(answers(connection, 1)[0]) == row.code
     assert bare.call("setup.check")["set_up"] is False and bare.home.profiles() == []
-
-
-@pytest.mark.parametrize("name", sorted(set(NAMES) & set(changeable())))
-def test_a_policy_that_asks_for_more_is_obeyed(scene: Scene, name: str) -> None:
-    refused = Row(
-        operation=name, params=RIGHT.get(name, {}), code="forbidden", says=(name, "boss", "standard")
-    )
-    with scene.given(None, {name: "boss"}):
-        refuse(scene, [refused])
+    with bare.database() as database:
+        rows = [
+            database.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in ("user", "agent", "token")
+        ]
+        known = [row["address"] for row in database.execute("SELECT address FROM addresses")]
+    assert rows == [0, 0, 0]
+    assert known == ["agent:background"]  # which is the daemon's own, from its start
+    assert os.listdir(bare.home.secrets) == []
 
 
 def test_what_is_no_request_at_all_is_refused(scene: Scene) -> None:
@@ -231,8 +244,10 @@ def test_what_is_no_request_at_all_is_refused(scene: Scene) -> None:
 # --- at the end: what is taken is large, and would be read after every row behind it -----
 
 
-@pytest.mark.parametrize("limit", LIMITS, ids=str)
-def test_a_limit_is_kept_to_the_byte(scene: Scene, limit: Limit) -> None:
-    refuse(scene, [limit.over])
-    (answer,) = scene.ask(scene.request(limit.operation, limit.most, limit.over.by))
-    assert code(answer) == "ok", answer
+def test_a_limit_is_kept_to_the_byte(scene: Scene) -> None:
+    refuse(scene, [limit.over for limit in LIMITS])
+    with sweep() as taken:
+        for limit in LIMITS:
+            with taken(limit):
+                (answer,) = scene.ask(scene.request(limit.operation, limit.most, limit.over.by))
+                assert code(answer) == "ok", answer

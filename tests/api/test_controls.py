@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import daemon_with, wait_until
+from tests.support.clubs import person
+from tests.support.daemons import daemon_with
 from tests.support.followers import following
 from tests.support.parties import Party, agent
 from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, rows
+from tests.support.waits import wait_until
 
 LIVELY = 'while [ ! -e "$D/go" ]; do echo alive >&2; sleep 0.05; done\necho done'
 
@@ -39,11 +41,6 @@ def ada(daemon: RunningDaemon) -> Boss:
     return Boss(daemon)
 
 
-def person(ada: Boss, name: str) -> Party:
-    found = ada.call("user.register", name=name)
-    return Party(ada.daemon, f"user:{name}", found["token"])
-
-
 def control(party: Party, event: str, **params: Any) -> str:
     return str(party.call("control.send", event=f"stream.{event}", **params)["outcome"])
 
@@ -60,7 +57,7 @@ def recorded(daemon: RunningDaemon) -> int:
 
 
 def test_who_wrote_all_that_a_run_works_on_may_pause_resume_and_cancel_it(ada: Boss, worker: Worker) -> None:
-    ann = person(ada, f"ann-{worker.name}")
+    ann = person(ada.daemon, f"ann-{worker.name}")
     number = ann.tell(worker)
     run = worker.under_way()["id"]
     conversation = ann.get(number)["conversation"]

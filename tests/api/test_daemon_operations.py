@@ -19,8 +19,10 @@ from hiboss.cli.daemon_process import call_once
 from hiboss.core.errors import tree
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
-from tests.support.daemons import answers, ask, line, wait_until
-from tests.support.parties import agents, boss, checked_daemon
+from tests.support.daemons import answers, ask, line
+from tests.support.parties import Party, agents, boss, checked_daemon
+from tests.support.sweeps import sweep
+from tests.support.waits import wait_until
 
 # --- ping, time, status --------------------------------------------------------------
 
@@ -69,8 +71,9 @@ def test_status_counts_agents_and_mail(daemon: RunningDaemon) -> None:
     assert [now - then for now, then in zip(counts(), before, strict=True)] == [2, 0, 1, 3]
 
 
-def test_status_counts_exactly_to_1000_and_then_says_1000_plus(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_status_counts_exactly_to_1000_and_then_says_1000_plus(
+    daemon: RunningDaemon, ada: Party, bob: Party
+) -> None:
     ada.flood(bob, 1000 - daemon.call("daemon.status")["due"])
     assert daemon.call("daemon.status")["due"] == 1000
     ada.tell(bob)
@@ -107,6 +110,7 @@ def test_what_was_asked_before_stop_is_answered_and_there_in_the_next_life(tmp_p
         assert daemon.call("daemon.status")["boot"] == boot + 1
 
 
+@pytest.mark.slow
 def test_a_look_into_the_database_from_outside_costs_nothing(tmp_path: Path) -> None:
     with checked_daemon(tmp_path) as daemon:
         ada, bob = agents(daemon, 2)
@@ -122,6 +126,7 @@ def test_a_look_into_the_database_from_outside_costs_nothing(tmp_path: Path) -> 
         assert bob.ids(oldest_first=True) == numbers
 
 
+@pytest.mark.slow
 def test_mail_marks_and_keys_survive_kill_9(tmp_path: Path) -> None:
     with checked_daemon(tmp_path) as daemon:
         ada, bob = agents(daemon, 2)
@@ -161,36 +166,29 @@ def test_every_operation_is_described(document: dict[str, Any]) -> None:
     assert set(issue.split()) <= set(REGISTRY)
 
 
-@pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_an_operation_is_described_as_it_is_declared(document: dict[str, Any], name: str) -> None:
-    operation = REGISTRY[name]
-    (method,) = [one for one in document["methods"] if one["name"] == name]
-    assert method["summary"] and method["x-level"] == operation.level.name.lower()
-    assert method["x-effect"] == operation.effect
-    assert method["x-door"] == list(operation.doors)
-    assert [one["name"] for one in method["params"]] == operation.param_names
-    fields = operation.params.model_fields.values()
-    assert [one["required"] for one in method["params"]] == [field.is_required() for field in fields]
-    assert all(isinstance(one["schema"], dict) for one in method["params"])
-    hints = get_type_hints(operation.result, include_extras=True)
-    assert set(method["result"]["schema"]["properties"]) == set(hints)
-    assert set(method["result"]["schema"]["required"]) == {
-        key for key, hint in hints.items() if get_origin(hint) is not NotRequired
-    }
+def test_an_operation_is_described_as_it_is_declared(document: dict[str, Any]) -> None:
     known = {cls.code: cls.rpc for cls in tree()}
-    declared = (*operation.errors, *operation.dispatch_errors)
-    assert [one["message"] for one in method["errors"]] == [cls.code for cls in declared]
-    assert len(set(declared)) == len(declared)
-    assert all(one["code"] == known[one["message"]] for one in method["errors"])
-
-
-@pytest.mark.parametrize("name", sorted(REGISTRY))
-def test_required_parameters_come_before_the_others_as_openrpc_wants(
-    document: dict[str, Any], name: str
-) -> None:
-    (method,) = [one for one in document["methods"] if one["name"] == name]
-    required = [one["required"] for one in method["params"]]
-    assert required == sorted(required, reverse=True)
+    with sweep() as described:
+        for method in document["methods"]:
+            with described(method["name"]):
+                operation = REGISTRY[method["name"]]
+                assert method["summary"] and method["x-level"] == operation.level.name.lower()
+                assert method["x-effect"] == operation.effect
+                assert method["x-door"] == list(operation.doors)
+                assert [one["name"] for one in method["params"]] == operation.param_names
+                required = [field.is_required() for field in operation.params.model_fields.values()]
+                assert [one["required"] for one in method["params"]] == required
+                assert required == sorted(required, reverse=True), "as OpenRPC wants"
+                assert all(isinstance(one["schema"], dict) for one in method["params"])
+                hints = get_type_hints(operation.result, include_extras=True)
+                assert set(method["result"]["schema"]["properties"]) == set(hints)
+                assert set(method["result"]["schema"]["required"]) == {
+                    key for key, hint in hints.items() if get_origin(hint) is not NotRequired
+                }
+                declared = (*operation.errors, *operation.dispatch_errors)
+                assert [one["message"] for one in method["errors"]] == [cls.code for cls in declared]
+                assert len(set(declared)) == len(declared)
+                assert all(one["code"] == known[one["message"]] for one in method["errors"])
 
 
 def references(node: Any) -> Iterator[str]:

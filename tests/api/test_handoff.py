@@ -1,4 +1,4 @@
-"""`control handoff` with a real daemon and a chat: to a person, to an agent, to the boss's phone, and back."""
+"""Handing a conversation to another agent, and agents that stand in for a member of a group."""
 
 from __future__ import annotations
 
@@ -8,24 +8,19 @@ from typing import Any
 
 import pytest
 
+from hiboss.core.errors import HibossError
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
-from tests.support.daemons import wait_until
+from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Envelope, Party, agent
 from tests.support.phones import Phone
 from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
-from tests.support.scripted_channels import daemon_with_channels
+from tests.support.waits import wait_until
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("daemon")) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def ann(ada: Boss) -> Party:
-    return Party(ada.daemon, "user:ann", ada.call("user.register", name="ann")["token"])
+def ann(daemon: RunningDaemon) -> Party:
+    return Party(daemon, "user:ann", Boss(daemon).call("user.register", name="ann")["token"])
 
 
 # It repeats the last thing that was said to it; not a notice about a handoff.
@@ -77,8 +72,8 @@ class Talk:
 
 
 @pytest.fixture
-def talk(team: Team, ada: Boss, tmp_path: Path) -> Iterator[Talk]:
-    made = Talk(team, ada, tmp_path)
+def talk(team: Team, chief: Boss, tmp_path: Path) -> Iterator[Talk]:
+    made = Talk(team, chief, tmp_path)
     yield made
     wait_until_idle(team.daemon)
 
@@ -164,9 +159,9 @@ def test_an_agent_without_an_account_answers_in_the_chat_of_another_one(
 
 
 def test_an_agent_hands_its_chat_over_in_its_run_and_writes_the_summary(
-    team: Team, ada: Boss, ann: Party, tmp_path: Path
+    team: Team, chief: Boss, ann: Party, tmp_path: Path
 ) -> None:
-    talk = Talk(team, ada, tmp_path)
+    talk = Talk(team, chief, tmp_path)
     talk.nex.program.write(
         f"""
 note(call("control.send", event="stream.handoff", conversation="{talk.conversation}", to="user:ann",
@@ -175,7 +170,7 @@ print("Ann will write to you.")
 """,
         talk.daemon.home.socket,
     )
-    ada.call("agent.permission.set", name=talk.nex.name, level="privileged")
+    chief.call("agent.permission.set", name=talk.nex.name, level="privileged")
     talk.asks("I want to pay")
     assert talk.bob.post_of("Ann will write to you.")
     [done] = talk.nex.program.notes()
@@ -187,12 +182,12 @@ print("Ann will write to you.")
 
 
 def test_the_boss_answers_on_his_phone_what_was_handed_to_him(
-    talk: Talk, team: Team, ada: Boss, tmp_path: Path
+    talk: Talk, team: Team, chief: Boss, tmp_path: Path
 ) -> None:
     phone = Phone(tmp_path / "his")
     phone.bound(talk.daemon, team.hire('print("NO_REPLY")')).reached()
     try:
-        assert talk.hand(ada)["outcome"] == "applied"
+        assert talk.hand(chief)["outcome"] == "applied"
         talk.asks("for the boss himself")
         post = phone.post_of("for the boss himself")
         phone.comes_in("his-answer", text="here I am", reply_to=post)
@@ -203,7 +198,7 @@ def test_the_boss_answers_on_his_phone_what_was_handed_to_him(
         talk.asks("and now?")
         assert talk.bob.post_of("nex: and now?")
     finally:
-        ada.call("boss.set", reach="")
+        chief.call("boss.set", reach="")
 
 
 def test_the_command_line_hands_over_and_answers(talk: Talk, ann: Party) -> None:
@@ -219,10 +214,10 @@ def test_the_command_line_hands_over_and_answers(talk: Talk, ann: Party) -> None
 
 
 def test_a_handoff_waits_for_its_account_and_ends_when_the_person_is_deleted(
-    team: Team, ada: Boss, tmp_path: Path
+    team: Team, chief: Boss, tmp_path: Path
 ) -> None:
-    talk = Talk(team, ada, tmp_path)
-    eve = Party(ada.daemon, "user:eve", ada.call("user.register", name="eve")["token"])
+    talk = Talk(team, chief, tmp_path)
+    eve = Party(chief.daemon, "user:eve", chief.call("user.register", name="eve")["token"])
     talk.hand(eve)
     wait_until_idle(talk.daemon)
     asked = talk.asks("before the account goes")
@@ -232,10 +227,10 @@ def test_a_handoff_waits_for_its_account_and_ends_when_the_person_is_deleted(
     talk.bob.wait_for_state("running")
     eve.send(text="bound again", reply_to=asked["message"])
     assert talk.bob.post_of("bound again")
-    ada.call("user.delete", name="eve")
+    chief.call("user.delete", name="eve")
     talk.asks("who is there?")
     assert talk.bob.post_of("nex: who is there?")
-    assert any("user:eve is deleted" in text and talk.conversation in text for text in ada.told())
+    assert any("user:eve is deleted" in text and talk.conversation in text for text in chief.told())
 
 
 def test_a_handoff_needs_the_right_and_a_conversation_that_one_sees(talk: Talk, ann: Party) -> None:
@@ -262,13 +257,13 @@ def test_who_got_a_conversation_gives_it_back_with_the_command_that_was_told(tal
 
 
 def test_the_other_side_reads_neither_the_reason_nor_the_request_for_a_summary(
-    talk: Talk, team: Team, ada: Boss, ann: Party
+    talk: Talk, team: Team, chief: Boss, ann: Party
 ) -> None:
     nex, max_ = team.hire(ECHO.format("nex")), agent(talk.daemon)
     number = ann.send(nex, text="hello nex")["conversation"]
     wait_until_idle(talk.daemon)
     event = {"event": "stream.handoff", "conversation": number, "to": max_.address}
-    assert ada.call("control.send", **event, reason="ann is rude", meta={"summary": "rude"})["why"] is None
+    assert chief.call("control.send", **event, reason="ann is rude", meta={"summary": "rude"})["why"] is None
     wait_until_idle(talk.daemon)
 
     def seen(who: Party, **other: str) -> Any:
@@ -285,7 +280,7 @@ def test_the_other_side_reads_neither_the_reason_nor_the_request_for_a_summary(
         assert record["metadata"]["control"]["reason"] is None
         assert all(one["from"] != "agent:system" for one in found)
     assert "rude" not in str((page, news, listed)) and [one["outcome"] for one in listed] == ["applied"]
-    for who, other in ((ada, {"with": nex.address, "address": "user:ann"}), (nex, {"with": "user:ann"})):
+    for who, other in ((chief, {"with": nex.address, "address": "user:ann"}), (nex, {"with": "user:ann"})):
         page, news, listed = seen(who, **other)
         for found in (page, news):
             assert any(
@@ -294,3 +289,195 @@ def test_the_other_side_reads_neither_the_reason_nor_the_request_for_a_summary(
             assert any(one["from"] == "agent:system" for one in found)
         assert listed[0]["reason"] == "ann is rude"
     assert max_.call("control.list", conversation=number)["controls"][0]["reason"] == "ann is rude"
+
+
+# --- in groups ---------------------------------------------------------------------
+
+
+GROUP = "group:club"
+# It repeats the last thing that was said to it; not a notice about a handoff.
+REPEATS = 'print("max: " + [one for one in TEXTS if "conversation c" not in one][-1])'
+
+
+async def club(daemon: InProcessDaemon, *members: str, **fields: Any) -> str:
+    """Create a group of the boss with agent nex in it; return its conversation."""
+    members = ("agent:nex", *members)
+    made = await daemon.ask("conversation.create", name="club", participants=list(members), **fields)
+    return str(made["conversation"]["id"])
+
+
+async def hand(daemon: InProcessDaemon, conversation: str, to: str, event: str = "handoff") -> None:
+    target = {"conversation": conversation, "to": to, "agent": "nex"}
+    found = await daemon.ask("control.send", event=f"stream.{event}", **target)
+    assert found["outcome"] == "applied", found
+
+
+async def said(daemon: InProcessDaemon) -> list[tuple[str, str]]:
+    """Return what was said in the group, without records of controls."""
+    page = await daemon.ask("conversation.messages", conversation="club", page_size=100)
+    return [(one["from"], one["text"]) for one in page["envelopes"] if one["type"] != "event"]
+
+
+async def refusal(daemon: InProcessDaemon, who: str, **params: Any) -> str:
+    """Return the code with which a message is refused."""
+    with pytest.raises(HibossError) as caught:
+        await daemon.ask("envelope.send", who, **params)
+    return caught.value.code
+
+
+async def newest(daemon: InProcessDaemon, who: str, text: str) -> dict[str, Any]:
+    page = await daemon.ask("envelope.list", who, page_size=100)
+    return next(one for one in page["envelopes"] if one["text"] == text)
+
+
+@pytest.mark.parametrize("event", ["handoff", "route"])
+def test_who_has_the_mail_of_an_agent_of_a_group_answers_to_the_group(event: str, tmp_path: Any) -> None:
+    @frozen()
+    async def story(daemon: InProcessDaemon) -> None:
+        await daemon.register("cat", "ada")
+        conversation = await club(daemon, "agent:ada")
+        await hand(daemon, conversation, "agent:cat", event)
+        await daemon.send(GROUP, who="boss", text="@nex who?")
+        got = await newest(daemon, "cat", "@nex who?")
+        assert got["routed_from"] == "agent:nex"
+        sent = await daemon.ask("envelope.send", "cat", reply_to=got["id"], text="me")
+        assert sent["conversation"] == conversation and "elsewhere" not in sent
+        await daemon.send(GROUP, who="cat", text="still me")
+        assert await said(daemon) == [
+            ("user:boss", "@nex who?"),
+            ("agent:cat", "me"),
+            ("agent:cat", "still me"),
+        ]
+        assert [one for one in await daemon.inbox("ada") if "me" in one] == ["me", "still me"]
+        along = [one for one in await daemon.inbox("nex") if "me" in one]
+        assert along == (["me", "still me"] if event == "handoff" else [])  # a handoff lets it read along
+
+    story(tmp_path)
+
+
+@frozen()
+async def test_who_got_one_envelope_of_a_group_answers_that_to_the_group_and_writes_nothing_else_there(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("eve")
+    conversation = await club(daemon)
+    await daemon.send(GROUP, who="boss", text="@nex who?")
+    number = (await newest(daemon, "nex", "@nex who?"))["id"]
+    await daemon.ask("control.send", event="stream.route", envelope=number, to="agent:eve")
+    sent = await daemon.ask("envelope.send", "eve", reply_to=number, text="me")
+    assert sent["conversation"] == conversation
+    along = await newest(daemon, "nex", "me")
+    assert along["context"] and along["status"] == "done"  # it was said in its place
+    assert await refusal(daemon, "eve", to=GROUP, text="more") == "unknown_recipient"
+    await daemon.ask("envelope.send", reply_to=sent["message"], text="thank you")
+    assert not (await newest(daemon, "nex", "thank you"))["context"]  # it answers what was said for nex
+
+
+@frozen()
+async def test_an_answer_to_what_was_said_in_the_place_of_an_agent_goes_to_who_has_its_mail(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("cat")
+    await hand(daemon, await club(daemon), "agent:cat")
+    await daemon.send(GROUP, who="cat", text="ready")
+    first = await newest(daemon, "boss", "ready")
+    await daemon.ask("envelope.send", reply_to=first["id"], text="go on")
+    got = await newest(daemon, "cat", "go on")
+    assert (got["routed_from"], got["context"], got["status"]) == ("agent:nex", False, "pending")
+
+
+@frozen()
+async def test_nobody_answers_to_a_group_in_the_place_of_an_agent_that_has_left_it(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("eve")
+    await club(daemon)
+    await daemon.send(GROUP, who="boss", text="@nex who?")
+    number = (await newest(daemon, "nex", "@nex who?"))["id"]
+    await daemon.ask("control.send", event="stream.route", envelope=number, to="agent:eve")
+    await daemon.ask("participant.remove", conversation="club", address="agent:nex")
+    assert await refusal(daemon, "eve", reply_to=number, text="me") == "unknown_recipient"
+
+
+@frozen()
+async def test_a_deferred_message_in_the_place_of_an_agent_arrives_only_while_the_handoff_holds(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.ask("user.register", name="ann", profile=True)
+    conversation = await club(daemon, "user:ann")
+    await daemon.send(GROUP, who="boss", text="hello")
+    await daemon.ask("participant.leave", "ann", conversation="club")
+    await hand(daemon, conversation, "user:ann")
+    await daemon.send(GROUP, who="ann", text="soon", deliver_at="+5m")
+    [late] = await daemon.send(GROUP, who="ann", text="late", deliver_at="+15m")
+    await daemon.move(minutes=10)
+    await hand(daemon, conversation, "agent:nex")
+    await daemon.move(minutes=10)
+    assert ("user:ann", "soon") in await said(daemon)
+    assert (await daemon.get(late))["status"] == "failed"
+
+
+@pytest.fixture
+def idle(daemon: RunningDaemon) -> Iterator[None]:
+    yield
+    wait_until_idle(daemon)
+
+
+@pytest.mark.usefixtures("idle")
+def test_the_answer_of_a_run_in_the_place_of_an_agent_goes_to_the_group(team: Team, chief: Boss) -> None:
+    nex, max_ = team.hire('wait_for("never")'), team.hire(REPEATS)
+    chief.call("agent.pause", name=nex.name)
+    made = chief.call("conversation.create", type="group", name="crew", participants=[nex.address])
+    conversation = made["conversation"]["id"]
+    chief.send("group:crew", text=f"@{nex.name} one")
+    [number] = [one["id"] for one in nex.list() if one["text"].endswith("one")]
+    chief.call("control.send", event="stream.route", envelope=number, to=max_.address)
+    wait_until(lambda: _answers(chief, conversation, max_) == [f"max: @{nex.name} one"])
+    chief.call("control.send", event="stream.handoff", conversation=conversation, to=max_.address)
+    chief.send("group:crew", text=f"@{nex.name} two")
+    wait_until(lambda: f"max: @{nex.name} two" in _answers(chief, conversation, max_))
+
+
+def _answers(ada: Boss, conversation: str, who: Party) -> list[str]:
+    page = ada.call("conversation.messages", conversation=conversation, page_size=100)
+    return [one["text"] for one in page["envelopes"] if one["from"] == who.address]
+
+
+def test_a_handoff_to_somebody_who_was_in_the_group_before_ends_and_it_can_join_again(
+    daemon: RunningDaemon, chief: Boss, nex: Party, ann: Party
+) -> None:
+    parties = [nex.address, ann.address]
+    made = chief.call("conversation.create", type="group", name="past", participants=parties)
+    conversation = made["conversation"]["id"]
+    chief.send("group:past", text="hello")
+    ann.call("participant.leave", conversation="past")
+    for to in (ann, nex, ann):
+        chief.call("control.send", event="stream.handoff", conversation=conversation, to=to.address)
+        daemon.check()
+    chief.send("group:past", text=f"@{nex.name} again")
+    assert f"@{nex.name} again" in [one["text"] for one in ann.list()]
+    why = chief.refusal("participant.add", conversation="past", address=ann.address)
+    assert why == "cannot_be_member"
+    chief.call("control.send", event="stream.handoff", conversation=conversation, to=nex.address)
+    chief.call("participant.add", conversation="past", address=ann.address)
+    daemon.check()
+    texts = [one["text"] for one in ann.call("conversation.messages", conversation="past")["envelopes"]]
+    assert "hello" in texts
+
+
+@frozen()
+async def test_what_a_person_put_off_wakes_with_the_agent_who_has_the_conversation_again(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.ask("user.register", name="ann", profile=True)
+    first = await daemon.ask("envelope.send", to=["agent:nex"], text="what now?")
+    answered = await daemon.send("agent:nex", who="boss", text="and this?")
+    await hand(daemon, first["conversation"], "user:ann")
+    numbers = [first["ids"][0], *answered]
+    await daemon.ask("envelope.snooze", "ann", ids=numbers, until="+10m")
+    await daemon.ask("envelope.send", "ann", reply_to=answered[0], text="this is done")
+    await hand(daemon, first["conversation"], "agent:nex")
+    await daemon.move(minutes=10)
+    got = await daemon.get(numbers[0])
+    assert (got["to"], got["status"], got["routed_from"]) == ("agent:nex", "pending", None)
+    assert (await daemon.get(answered[0]))["to"] == "user:ann"  # she has answered that

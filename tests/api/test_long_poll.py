@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.parties import Party, agent, agents, at_once, boss
-from tests.support.scripted_channels import Place, daemon_with_channels, envelope_error
+from tests.support.parties import Party, agents, at_once, boss
+from tests.support.scripted_channels import Place, envelope_error
 from tests.support.waiting_calls import WAIT, begun, many_begun, soon, texts, waited
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def dump(daemon: RunningDaemon) -> list[str]:
@@ -38,8 +31,7 @@ def read_all(party: Party) -> None:
 # --- at once, or when it comes -------------------------------------------------------
 
 
-def test_what_lies_there_is_answered_at_once_oldest_first(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_what_lies_there_is_answered_at_once_oldest_first(ada: Party, bob: Party) -> None:
     for text in ("one", "two"):
         ada.tell(bob, text=text)
     answer = bob.call("envelope.wait", timeout="1h")
@@ -48,8 +40,7 @@ def test_what_lies_there_is_answered_at_once_oldest_first(two: tuple[Party, Part
     assert answer["envelopes"][0] == bob.list(oldest_first=True)[0]  # in the one form there is
 
 
-def test_a_send_ends_a_wait_that_found_nothing(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_send_ends_a_wait_that_found_nothing(ada: Party, bob: Party) -> None:
     with begun(bob) as wait:
         number = ada.tell(bob, text="here")
         answer = wait.answer()
@@ -62,8 +53,7 @@ def test_the_time_limit_ends_it_empty_handed(two: tuple[Party, Party]) -> None:
     assert answer == {"envelopes": [], "next": None, "timed_out": True, "timezone": "UTC"}
 
 
-def test_deferred_mail_ends_it_when_it_arrives(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_deferred_mail_ends_it_when_it_arrives(ada: Party, bob: Party) -> None:
     with begun(bob) as wait:
         ada.tell(bob, text="later", deliver_at="+1h")
         assert wait.quiet()
@@ -71,8 +61,7 @@ def test_deferred_mail_ends_it_when_it_arrives(two: tuple[Party, Party]) -> None
         assert wait.texts() == ["soon"]
 
 
-def test_a_schedule_ends_it_when_it_fires(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_schedule_ends_it_when_it_fires(ada: Party, bob: Party) -> None:
     with begun(bob) as wait:
         ada.call("cron.create", at=soon(), to=bob.address, text="planned")
         assert wait.texts() == ["planned"]
@@ -100,8 +89,7 @@ def test_what_comes_in_from_a_channel_ends_it(daemon: RunningDaemon, tmp_path: P
         assert wait.texts() == ["from outside"]
 
 
-def test_the_end_of_a_lease_ends_it_and_so_does_a_release(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_the_end_of_a_lease_ends_it_and_so_does_a_release(ada: Party, bob: Party) -> None:
     number = ada.tell(bob, text="claimed")
     bob.call("envelope.claim", lease="1h")
     with begun(bob) as wait:
@@ -111,8 +99,7 @@ def test_the_end_of_a_lease_ends_it_and_so_does_a_release(two: tuple[Party, Part
     assert texts(bob.call("envelope.wait", timeout=WAIT)) == ["claimed"]
 
 
-def test_mail_put_back_into_the_inbox_ends_it(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_mail_put_back_into_the_inbox_ends_it(ada: Party, bob: Party) -> None:
     number = ada.tell(bob, text="put away")
     bob.call("envelope.archive", ids=[number])
     with begun(bob) as wait:
@@ -130,8 +117,7 @@ def test_what_is_tried_again_ends_it(daemon: RunningDaemon, tmp_path: Path) -> N
         assert wait.texts() == ["again"]
 
 
-def test_the_boss_s_own_box_ends_the_boss_s_wait(daemon: RunningDaemon, two: tuple[Party, Party]) -> None:
-    chief = boss(daemon)
+def test_the_boss_s_own_box_ends_the_boss_s_wait(two: tuple[Party, Party], chief: Party) -> None:
     read_all(chief)
     with begun(chief) as wait:
         two[0].send(two[1])
@@ -144,16 +130,14 @@ def test_the_boss_s_own_box_ends_the_boss_s_wait(daemon: RunningDaemon, two: tup
 
 
 @pytest.mark.parametrize("act", ["read", "ack", "archive", "trash"])
-def test_mail_that_was_dealt_with_does_not_count(two: tuple[Party, Party], act: str) -> None:
-    ada, bob = two
+def test_mail_that_was_dealt_with_does_not_count(ada: Party, bob: Party, act: str) -> None:
     number = ada.tell(bob)
     assert waited(bob)["timed_out"] is False
     bob.call(f"envelope.{act}", ids=[number])
     assert waited(bob)["timed_out"] is True
 
 
-def test_mail_in_hand_or_taken_back_or_not_yet_due_does_not_count(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_mail_in_hand_or_taken_back_or_not_yet_due_does_not_count(ada: Party, bob: Party) -> None:
     ada.tell(bob, text="claimed")
     bob.call("envelope.claim", lease="1h")
     ada.call("envelope.cancel", ids=[ada.tell(bob, text="taken back")])
@@ -161,8 +145,7 @@ def test_mail_in_hand_or_taken_back_or_not_yet_due_does_not_count(two: tuple[Par
     assert waited(bob)["timed_out"] is True
 
 
-def test_mail_for_others_never_ends_it(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_mail_for_others_never_ends_it(ada: Party, bob: Party, eve: Party) -> None:
     with begun(eve) as wait:
         for _ in range(20):
             ada.send(bob, ada, "user:boss")
@@ -174,8 +157,7 @@ def test_mail_for_others_never_ends_it(daemon: RunningDaemon) -> None:
 # --- cursors -------------------------------------------------------------------------
 
 
-def test_with_a_cursor_only_what_came_after_it_counts(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_with_a_cursor_only_what_came_after_it_counts(ada: Party, bob: Party) -> None:
     ada.tell(bob, text="old")
     first = waited(bob)
     assert waited(bob, after=first["next"]) == {**waited(bob, after=first["next"]), "timed_out": True}
@@ -188,8 +170,7 @@ def test_with_a_cursor_only_what_came_after_it_counts(two: tuple[Party, Party]) 
     assert waited(bob, after=second["next"])["next"] == second["next"]
 
 
-def test_cursors_walk_through_more_than_a_page(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_cursors_walk_through_more_than_a_page(ada: Party, bob: Party) -> None:
     ada.flood(bob, 25)
     found, after = [], None
     while not (page := waited(bob, **({"after": after} if after else {})))["timed_out"]:
@@ -198,8 +179,7 @@ def test_cursors_walk_through_more_than_a_page(two: tuple[Party, Party]) -> None
     assert found == [str(i) for i in range(25)]
 
 
-def test_a_cursor_of_a_list_serves_too_and_a_wrong_one_is_refused(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_cursor_of_a_list_serves_too_and_a_wrong_one_is_refused(ada: Party, bob: Party) -> None:
     ada.flood(bob, 3)
     page = bob.call("envelope.list", oldest_first=True, page_size=1)
     assert texts(waited(bob, after=page["next"])) == ["1", "2"]
@@ -213,8 +193,9 @@ def test_a_cursor_of_a_list_serves_too_and_a_wrong_one_is_refused(two: tuple[Par
 # --- whose box, how long -------------------------------------------------------------
 
 
-def test_the_boss_waits_for_another_s_mail_and_nobody_else_does(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_the_boss_waits_for_another_s_mail_and_nobody_else_does(
+    daemon: RunningDaemon, ada: Party, bob: Party
+) -> None:
     with begun(boss(daemon), address=bob.address) as wait:
         ada.tell(bob, text="seen by the boss")
         assert wait.texts() == ["seen by the boss"]
@@ -224,25 +205,10 @@ def test_the_boss_waits_for_another_s_mail_and_nobody_else_does(daemon: RunningD
     assert boss(daemon).refusal("envelope.wait", address="two words") == "bad_address"
 
 
-@pytest.mark.parametrize("method, name", [("wait", "timeout"), ("watch", "timeout"), ("poll", "wait")])
-@pytest.mark.parametrize("limit", ["", "0s", "55", "-1s", "1s1s", "soon", "1h1s", "999999h", "1m30"])
-def test_a_time_limit_that_is_none_is_refused(
-    daemon: RunningDaemon, method: str, name: str, limit: str
-) -> None:
-    assert boss(daemon).refusal(f"envelope.{method}", **{name: limit}) == "bad_duration"
-
-
-def test_a_time_limit_is_text_and_nothing_else(two: tuple[Party, Party]) -> None:
-    for limit in (55, None, ["1s"], {}):
-        assert two[0].refusal("envelope.wait", timeout=limit) == "invalid_params"
-    assert two[0].refusal("envelope.wait", limit="1s") == "invalid_params"
-
-
 # --- it changes nothing --------------------------------------------------------------
 
 
-def test_waiting_changes_nothing_in_the_store(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_waiting_changes_nothing_in_the_store(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
     ada.flood(bob, 3)
     before = dump(daemon)
     for _ in range(3):
@@ -258,17 +224,16 @@ def test_waiting_changes_nothing_in_the_store(daemon: RunningDaemon) -> None:
 # --- many ----------------------------------------------------------------------------
 
 
-def test_all_who_wait_for_one_box_wake_together(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_all_who_wait_for_one_box_wake_together(ada: Party, bob: Party) -> None:
     with many_begun([bob] * 20) as waits, many_begun([ada] * 3) as others:
         ada.tell(bob, text="for all of you")
         assert [wait.texts() for wait in waits] == [["for all of you"]] * 20
         assert all(wait.quiet() for wait in others)
 
 
-def test_nothing_falls_between_looking_and_waiting(daemon: RunningDaemon) -> None:
+@pytest.mark.slow
+def test_nothing_falls_between_looking_and_waiting(ada: Party, bob: Party) -> None:
     """Senders write while waiters go from one wait to the next by cursor: each sees all, once, in order."""
-    ada, bob = agents(daemon, 2)
     rounds = 150
 
     def follow() -> list[str]:
@@ -290,9 +255,9 @@ def test_nothing_falls_between_looking_and_waiting(daemon: RunningDaemon) -> Non
     assert followed == [[f"{i}" for i in range(rounds)]] * 3
 
 
-def test_the_very_moment_of_a_send_is_not_missed(daemon: RunningDaemon) -> None:
+@pytest.mark.slow
+def test_the_very_moment_of_a_send_is_not_missed(daemon: RunningDaemon, ada: Party) -> None:
     """A wait and a send begin together, over and over, each time to an empty box."""
-    ada = agent(daemon)
     boxes = agents(daemon, 40)
     gates = [threading.Barrier(2) for _ in boxes]
 
@@ -316,8 +281,7 @@ def test_the_very_moment_of_a_send_is_not_missed(daemon: RunningDaemon) -> None:
 # --- who may no longer ---------------------------------------------------------------
 
 
-def test_a_token_that_ended_meanwhile_is_told_no_mail(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_a_token_that_ended_meanwhile_is_told_no_mail(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
     with begun(bob) as wait, begun(bob, "envelope.watch") as watch, begun(bob, "envelope.poll") as poll:
         fresh = boss(daemon).call("agent.token.rotate", name=bob.name)["token"]
         ada.tell(bob, text="not for the old one")
@@ -326,8 +290,9 @@ def test_a_token_that_ended_meanwhile_is_told_no_mail(daemon: RunningDaemon) -> 
     assert texts(renewed.call("envelope.poll")) == ["not for the old one"]
 
 
-def test_a_boss_token_that_ended_meanwhile_shows_no_other_s_mail(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_a_boss_token_that_ended_meanwhile_shows_no_other_s_mail(
+    daemon: RunningDaemon, ada: Party, bob: Party
+) -> None:
     old = boss(daemon)
     read_all(old)
     with begun(old, address=bob.address) as wait, begun(old) as own:
@@ -337,8 +302,7 @@ def test_a_boss_token_that_ended_meanwhile_shows_no_other_s_mail(daemon: Running
         assert wait.refusal() == "bad_token"
 
 
-def test_an_agent_deleted_meanwhile_hears_so(daemon: RunningDaemon) -> None:
-    bob = agent(daemon)
+def test_an_agent_deleted_meanwhile_hears_so(daemon: RunningDaemon, bob: Party) -> None:
     with begun(bob) as wait:
         boss(daemon).call("agent.delete", name=bob.name)
         assert wait.refusal() == "bad_token"

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.parties import Party, agents, boss, checked_daemon
+from tests.support.parties import Party, agents, boss
 from tests.support.python_agents import Boss, Team, wait_until_idle
 from tests.support.scripted_channels import notices
+from tests.support.waits import wait_until
 
 OLD, NEW, LAST = "the old words", "the new words", "the last words"
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with checked_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def group(owner: Party, *members: Party, **params: Any) -> tuple[str, str]:
@@ -67,10 +61,8 @@ def shown_to(party: Party) -> str:
 
 @pytest.mark.parametrize("from_boss", [True, False])
 def test_what_the_boss_wrote_in_the_name_of_an_agent_only_the_boss_changes(
-    daemon: RunningDaemon, from_boss: bool
+    ada: Party, bob: Party, from_boss: bool, chief: Party
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    chief = boss(daemon)
     sent = chief.send(bob, from_=ada.address, from_boss=from_boss, text=OLD)
     number = sent["message"]
     bob.call("envelope.ack", ids=sent["ids"])
@@ -86,9 +78,9 @@ def test_what_the_boss_wrote_in_the_name_of_an_agent_only_the_boss_changes(
         bob.call("message.edit", id=number, text="x")
 
 
-def test_what_the_boss_deleted_only_the_boss_restores_whoever_wrote_it(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
-    chief = boss(daemon)
+def test_what_the_boss_deleted_only_the_boss_restores_whoever_wrote_it(
+    ada: Party, bob: Party, chief: Party
+) -> None:
     own, in_its_name = ada.send(bob), chief.send(bob, from_=ada.address)
     for one in (own, in_its_name):
         chief.call("message.delete", id=one["message"])
@@ -101,10 +93,8 @@ def test_what_the_boss_deleted_only_the_boss_restores_whoever_wrote_it(daemon: R
 
 
 def test_a_deleted_message_takes_its_new_wordings_and_the_notices_that_quote_it_along(
-    daemon: RunningDaemon,
+    ada: Party, bob: Party, chief: Party
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    chief = boss(daemon)
     by_boss, by_ada = chief.send(bob, text=OLD), ada.send(bob, text=OLD)
     bob.call("envelope.ack", ids=[*by_boss["ids"], *by_ada["ids"]])
     for party, sent in ((chief, by_boss), (ada, by_ada)):
@@ -121,9 +111,7 @@ def test_a_deleted_message_takes_its_new_wordings_and_the_notices_that_quote_it_
         assert OLD not in seen and NEW not in seen
 
 
-def test_wordings_that_were_done_go_too_and_come_back_with_the_message(daemon: RunningDaemon) -> None:
-    (bob,) = agents(daemon, 1)
-    chief = boss(daemon)
+def test_wordings_that_were_done_go_too_and_come_back_with_the_message(bob: Party, chief: Party) -> None:
     sent = chief.send(bob, text=OLD)
     bob.call("envelope.ack", ids=sent["ids"])
     for text in (NEW, LAST):
@@ -158,8 +146,9 @@ async def test_what_was_deleted_for_itself_in_the_same_millisecond_stays_deleted
     assert [row[0] for row in deleted] == [told]
 
 
-def test_a_notice_that_mail_was_not_acknowledged_goes_with_the_mail(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_a_notice_that_mail_was_not_acknowledged_goes_with_the_mail(
+    daemon: RunningDaemon, ada: Party, bob: Party
+) -> None:
     chief, words = boss(daemon), "to be acknowledged at once"
     sent = ada.send(bob, text=words, ack_by="1s")
     wait_until(lambda: notices(ada) and words in str(chief.list()))
@@ -191,9 +180,9 @@ def test_a_paused_agent_does_not_get_the_new_wording_of_what_was_deleted(
 # --- in groups ---------------------------------------------------------------------------
 
 
-def test_an_edit_in_a_group_is_told_to_nobody_who_left_it(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
-    chief = boss(daemon)
+def test_an_edit_in_a_group_is_told_to_nobody_who_left_it(
+    ada: Party, bob: Party, eve: Party, chief: Party
+) -> None:
     address, talk = group(chief, ada, bob, eve)
     by_boss = chief.send(address, text=f"{OLD} @all")
     by_ada = ada.send(address, text=f"{OLD} @all")
@@ -207,10 +196,8 @@ def test_an_edit_in_a_group_is_told_to_nobody_who_left_it(daemon: RunningDaemon)
 
 
 def test_a_new_wording_that_waits_for_who_left_the_group_is_cancelled_by_the_next_edit(
-    daemon: RunningDaemon,
+    bob: Party, eve: Party, chief: Party
 ) -> None:
-    bob, eve = agents(daemon, 2)
-    chief = boss(daemon)
     address, talk = group(chief, bob, eve)
     sent = chief.send(address, text=f"{OLD} @all")
     for party in (bob, eve):
@@ -222,10 +209,8 @@ def test_a_new_wording_that_waits_for_who_left_the_group_is_cancelled_by_the_nex
 
 
 def test_an_edit_of_the_boss_is_new_mail_only_for_agents_that_had_it_to_answer(
-    daemon: RunningDaemon,
+    bob: Party, eve: Party, chief: Party
 ) -> None:
-    bob, eve = agents(daemon, 2)
-    chief = boss(daemon)
     address, _ = group(chief, bob, eve)
     sent = chief.send(address, text=f"{OLD} @{bob.name}")
     bob.call("envelope.ack", all=True)
@@ -241,9 +226,8 @@ def test_an_edit_of_the_boss_is_new_mail_only_for_agents_that_had_it_to_answer(
 
 
 def test_who_left_a_group_changes_nothing_there_but_takes_back_what_is_its_own(
-    daemon: RunningDaemon,
+    ada: Party, bob: Party, eve: Party
 ) -> None:
-    ada, bob, eve = agents(daemon, 3)
     address, talk = group(ada, bob, eve)
     own, other = eve.send(address, text=OLD), bob.send(address, text="hello")
     eve.call("reaction.set", id=other["message"], emoji="👍")
@@ -260,16 +244,18 @@ def test_who_left_a_group_changes_nothing_there_but_takes_back_what_is_its_own(
     assert eve.call("reaction.set", id=other["message"], emoji="🎉")["changed"]
 
 
-def test_the_boss_edits_and_reacts_in_a_group_that_he_is_not_in(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_the_boss_edits_and_reacts_in_a_group_that_he_is_not_in(
+    daemon: RunningDaemon, ada: Party, bob: Party
+) -> None:
     address, _ = group(ada, bob)
     sent = boss(daemon).send(address, text=OLD)
     assert boss(daemon).call("message.edit", id=sent["message"], text=NEW)["changed"]
     assert boss(daemon).call("reaction.set", id=sent["message"], emoji="👍")["changed"]
 
 
-def test_what_was_said_to_all_agents_its_author_edits_and_they_react_to(daemon: RunningDaemon) -> None:
-    bob, eve = agents(daemon, 2)
+def test_what_was_said_to_all_agents_its_author_edits_and_they_react_to(
+    daemon: RunningDaemon, bob: Party, eve: Party
+) -> None:
     boss(daemon).call("agent.permission.set", name=eve.name, level="privileged")
     sent = eve.send("group:all", text=OLD)
     assert eve.call("message.edit", id=sent["message"], text=NEW)["changed"]
@@ -291,9 +277,8 @@ def _archived_private(ada: Party, bob: Party) -> Any:
 
 @pytest.mark.parametrize("closed", [_archived, _archived_private])
 def test_an_archived_conversation_refuses_edits_and_lets_its_messages_be_deleted(
-    daemon: RunningDaemon, closed: Callable[[Party, Party], Any]
+    daemon: RunningDaemon, ada: Party, bob: Party, closed: Callable[[Party, Party], Any]
 ) -> None:
-    ada, bob = agents(daemon, 2)
     sent = closed(ada, bob)
     assert ada.refusal("message.edit", id=sent["message"], text=NEW) == "archived"
     assert ada.call("message.delete", id=sent["message"])["changed"]
@@ -302,8 +287,7 @@ def test_an_archived_conversation_refuses_edits_and_lets_its_messages_be_deleted
     assert ada.call("message.edit", id=sent["message"], text=NEW)["changed"]
 
 
-def test_what_was_said_in_a_deleted_group_is_not_edited_any_more(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_what_was_said_in_a_deleted_group_is_not_edited_any_more(ada: Party, bob: Party) -> None:
     address, talk = group(ada, bob)
     sent = ada.send(address, text=OLD)
     ada.call("conversation.delete", conversation=talk)
@@ -334,8 +318,7 @@ def test_several_edits_in_a_row_leave_one_unread_notice_for_each_agent(daemon: R
     assert bob.call("message.list", unread=True)["total"] == 1
 
 
-def test_a_deleted_message_is_found_by_none_of_its_tags(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_a_deleted_message_is_found_by_none_of_its_tags(ada: Party, bob: Party) -> None:
     tags: dict[str, Any] = {
         "scopes": [{"type": "module", "value": "a"}],
         "refs": [{"type": "issue", "value": "4"}],

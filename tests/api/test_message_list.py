@@ -1,4 +1,4 @@
-"""`message.list`: which messages somebody is shown, in which order, page by page, and what is too broad."""
+"""`message.list`: filters, order, pages and cursors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 
 from hiboss.store.list_query import FLAT
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.parties import Party, agent, agents, boss
+from tests.support.in_process_daemon import InProcessDaemon, frozen
+from tests.support.parties import Party, agents, boss
+from tests.support.sweeps import sweep
 
 Message = dict[str, Any]
 
@@ -36,8 +38,7 @@ def walked(party: Party, **params: Any) -> list[str]:
 # --- without a filter ----------------------------------------------------------------
 
 
-def test_without_a_filter_it_lists_what_is_in_the_inbox_newest_first(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_without_a_filter_it_lists_what_is_in_the_inbox_newest_first(ada: Party, bob: Party) -> None:
     sent = [ada.send(bob, text=f"{n}") for n in range(3)]
     bob.send(ada)
     bob.call("envelope.archive", ids=sent[1]["ids"])
@@ -46,15 +47,13 @@ def test_without_a_filter_it_lists_what_is_in_the_inbox_newest_first(two: tuple[
     assert len(ids(ada)) == 1
 
 
-def test_a_message_to_several_is_listed_once(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_a_message_to_several_is_listed_once(ada: Party, bob: Party, eve: Party) -> None:
     sent = ada.send(bob, eve)
     assert ids(ada, author_id=ada.name) == ids(bob) == ids(eve) == [sent["message"]]
     assert listed(bob)[0]["to"] == [bob.address, eve.address]
 
 
-def test_a_message_has_the_fields_of_the_seed(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_message_has_the_fields_of_the_seed(ada: Party, bob: Party) -> None:
     sent = ada.send(bob, text="**done**", type="markdown", scopes=[{"type": "module", "value": "auth"}])
     page = bob.call("message.list")
     (one,) = page["messages"]
@@ -68,15 +67,13 @@ def test_a_message_has_the_fields_of_the_seed(two: tuple[Party, Party]) -> None:
     assert numbers == {"total": 1, "unread": 1, "page": 1, "page_size": 10, "total_pages": 1, "next": None}
 
 
-def test_a_json_text_is_also_shown_parsed(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_json_text_is_also_shown_parsed(ada: Party, bob: Party) -> None:
     ada.send(bob, text='{"a": [1, null]}', type="json")
     ada.send(bob, text="no json", type="json")
     assert [one["body"]["structured"] for one in listed(bob)] == ["", {"a": [1, None]}]
 
 
-def test_people_are_authors_by_their_address(daemon: RunningDaemon) -> None:
-    ada = agent(daemon)
+def test_people_are_authors_by_their_address(daemon: RunningDaemon, ada: Party) -> None:
     boss(daemon).send(ada)
     assert listed(ada)[0]["agent_id"] == "user:boss" and listed(ada)[0]["author"]["kind"] == "user"
 
@@ -120,6 +117,7 @@ def has(one: Message, kind: str, value: str) -> bool:
     return {"type": kind, "value": value} in [*one["scopes"], *one["refs"]]
 
 
+@pytest.mark.slow
 def test_each_flat_filter_shows_what_matches_alone_and_with_each_other_filter(office: Office) -> None:
     ada, _, bob, everything = office
     received = [one for one in everything if one["agent_id"] != bob.name]
@@ -172,8 +170,7 @@ def test_own_data_is_compared_by_its_type(office: Office) -> None:
         assert ids(bob, thread_id=thread, meta={key: 1}) == []
 
 
-def test_times_are_compared_with_and_without_fractions(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_times_are_compared_with_and_without_fractions(ada: Party, bob: Party) -> None:
     sent = ada.send(bob)
     at = listed(bob)[0]["created_at"]
     whole = at.partition(".")[0] + "Z"
@@ -185,14 +182,12 @@ def test_times_are_compared_with_and_without_fractions(two: tuple[Party, Party])
     assert ids(bob, **talk, created_after="2020-01-01T00:00:00.5Z") == [sent["message"]]
 
 
-def test_a_role_that_nobody_has_is_mentioned_nowhere(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_role_that_nobody_has_is_mentioned_nowhere(ada: Party, bob: Party) -> None:
     ada.send(bob, text="for @nobody-has-this")
     assert ids(bob, mentions=True) == [] and ids(bob, mention_role="nobody-has-this") == []
 
 
-def test_a_mention_of_oneself_by_oneself_is_listed_too(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_mention_of_oneself_by_oneself_is_listed_too(ada: Party, bob: Party) -> None:
     sent = ada.send(bob, text=f"I, @{ada.name}, wrote this")
     assert ids(ada, mentions=True) == [sent["message"]] and ids(bob, mentions=True) == []
 
@@ -208,8 +203,7 @@ def test_with_a_thread_or_a_tag_also_what_one_sent_is_listed(two: tuple[Party, P
         assert ids(party, scope={"type": "s", "value": "1"}) == both
 
 
-def test_what_is_snoozed_is_listed_alone_and_not_in_the_inbox(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_what_is_snoozed_is_listed_alone_and_not_in_the_inbox(ada: Party, bob: Party) -> None:
     later, now = ada.send(bob), ada.send(bob)
     bob.call("envelope.snooze", ids=later["ids"], until="+1h")
     assert ids(bob) == ids(bob, unread=True) == [now["message"]]
@@ -219,58 +213,26 @@ def test_what_is_snoozed_is_listed_alone_and_not_in_the_inbox(two: tuple[Party, 
     assert ids(bob, conversation_id=now["conversation"], snoozed=True) == [later["message"]]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "code"),
-    [
-        ({"scope": {"type": "module"}}, "invalid_params"),
-        ({"scope": {"type": "module", "value": "a", "more": "b"}}, "invalid_params"),
-        ({"scope": "module:auth"}, "invalid_params"),
-        ({"meta": {"a": [1]}, "unread": True}, "invalid_params"),
-        ({"thread_id": "c1"}, "bad_id"),
-        ({"thread_id": "t999999"}, "not_found"),
-        ({"conversation_id": "c999999"}, "not_found"),
-        ({"run_id": "m1"}, "bad_id"),
-        ({"unread": True, "created_after": "yesterday"}, "bad_time"),
-        ({"author_id": "two words", "unread": True}, "bad_address"),
-        ({"author_id": "nobody-here", "unread": True}, "unknown_address"),
-        ({"sort_by": "subject"}, "invalid_params"),
-        ({"address": "user:boss"}, "boss_only"),
-        ({"mention_role": "x" * 300}, "too_large"),
-        ({"trace_id": "\x00", "unread": True}, "bad_text"),
-    ],
-    ids=repr,
-)
-def test_a_filter_written_wrongly_is_refused(
-    two: tuple[Party, Party], wrong: dict[str, Any], code: str
-) -> None:
-    assert two[0].refusal("message.list", **wrong) == code
-
-
 # --- what is too broad ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "broad",
-    [
-        {"type": "text"},
-        {"author_id": "boss"},
-        {"meta": {"a": 1}},
-        {"trace_id": "m1"},
-        {"created_after": "-1h"},
-        {"created_before": "+1h"},
-        {"type": "text", "created_after": "-1h"},
-        {"sort_by": "updated_at"},
-        {"sort_by": "updated_at", "unread": True},
-    ],
-    ids=repr,
-)
-def test_a_filter_that_is_not_flat_needs_a_flat_one_beside_it(
-    two: tuple[Party, Party], broad: dict[str, Any]
-) -> None:
-    ada, bob = two
-    assert ada.refusal("message.list", **broad) == "too_broad"
-    sent = bob.send(ada)
-    ada.call("message.list", **broad, thread_id=sent["thread"])
+def test_a_filter_that_is_not_flat_needs_a_flat_one_beside_it(ada: Party, bob: Party) -> None:
+    with sweep() as row:
+        for broad in (
+            {"type": "text"},
+            {"author_id": "boss"},
+            {"meta": {"a": 1}},
+            {"trace_id": "m1"},
+            {"created_after": "-1h"},
+            {"created_before": "+1h"},
+            {"type": "text", "created_after": "-1h"},
+            {"sort_by": "updated_at"},
+            {"sort_by": "updated_at", "unread": True},
+        ):
+            with row(broad):
+                assert ada.refusal("message.list", **broad) == "too_broad"
+                sent = bob.send(ada)
+                ada.call("message.list", **broad, thread_id=sent["thread"])
 
 
 def test_the_error_names_every_filter_that_would_do(two: tuple[Party, Party]) -> None:
@@ -279,8 +241,7 @@ def test_the_error_names_every_filter_that_would_do(two: tuple[Party, Party]) ->
     assert all(name in str(caught.value) for names in FLAT.values() for name in names)
 
 
-def test_the_boss_may_list_what_anybody_wrote(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_the_boss_may_list_what_anybody_wrote(ada: Party, bob: Party) -> None:
     sent = ada.send(bob)
     assert ids(boss(ada.daemon), author_id=ada.name) == [sent["message"]]
     assert bob.refusal("message.list", author_id=ada.name) == "too_broad"
@@ -289,8 +250,7 @@ def test_the_boss_may_list_what_anybody_wrote(two: tuple[Party, Party]) -> None:
 # --- who sees what -------------------------------------------------------------------
 
 
-def test_foreign_ids_reveal_nothing(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_foreign_ids_reveal_nothing(ada: Party, bob: Party, eve: Party) -> None:
     sent = ada.send(bob, scopes=[{"type": "own", "value": "x"}], text=f"@{eve.name} is not here")
     for name in ("thread_id", "conversation_id"):
         real = sent["thread"] if name == "thread_id" else sent["conversation"]
@@ -307,10 +267,8 @@ def test_foreign_ids_reveal_nothing(daemon: RunningDaemon) -> None:
     assert ids(bob, scope={"type": "own", "value": "x"}) == [sent["message"]]
 
 
-def test_what_others_have_not_read_is_for_the_boss_only(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_what_others_have_not_read_is_for_the_boss_only(ada: Party, bob: Party, chief: Party) -> None:
     sent = ada.send(bob)
-    chief = boss(ada.daemon)
     assert ada.refusal("message.list", unread_for_agent=bob.name) == "boss_only"
     assert ada.refusal("message.list", unread_for_agent="nobody-here") == "boss_only"
     assert (
@@ -321,20 +279,17 @@ def test_what_others_have_not_read_is_for_the_boss_only(two: tuple[Party, Party]
 
 
 def test_the_boss_sees_every_message_of_a_thread_and_as_another_only_what_that_one_sees(
-    daemon: RunningDaemon,
+    ada: Party, bob: Party, eve: Party, chief: Party
 ) -> None:
-    ada, bob, eve = agents(daemon, 3)
     first = ada.send(bob)
     aside = bob.send(eve, reply_to=first["message"])
-    chief = boss(daemon)
     assert ids(chief, thread_id=first["thread"]) == [aside["message"], first["message"]]
     assert ids(chief, thread_id=first["thread"], address=eve.address) == [aside["message"]]
     assert ids(eve, thread_id=first["thread"]) == [aside["message"]]
     assert ids(chief, address=bob.address) == [first["message"]]
 
 
-def test_looking_changes_nothing(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_looking_changes_nothing(ada: Party, bob: Party) -> None:
     sent = ada.send(bob)
     for _ in range(2):
         assert listed(bob)[0]["is_read"] is False
@@ -342,8 +297,7 @@ def test_looking_changes_nothing(two: tuple[Party, Party]) -> None:
     assert bob.get(sent["ids"][0])["read_at"] is None
 
 
-def test_a_deleted_message_stays_in_lists_without_its_text(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_deleted_message_stays_in_lists_without_its_text(ada: Party, bob: Party) -> None:
     facts = {"subject": "secret", "metadata": {"secret": 1}, "scopes": [{"type": "s", "value": "secret"}]}
     sent = ada.send(bob, text=f"secret @{bob.name}", **facts)
     ada.call("message.delete", id=sent["message"], reason="a mistake")
@@ -352,3 +306,177 @@ def test_a_deleted_message_stays_in_lists_without_its_text(two: tuple[Party, Par
     assert one["metadata"]["deleted_at"] == one["updated_at"] != ""
     assert "secret" not in str(one) and one["body"]["content"] == "" and one["refs"] == []
     assert ids(bob, conversation_id=sent["conversation"], meta={"secret": 1}) == []
+
+
+# --- pages -------------------------------------------------------------------------
+
+
+# --- pages and totals ----------------------------------------------------------------
+
+
+def test_the_refusal_of_a_deep_page_tells_to_use_a_cursor(two: tuple[Party, Party]) -> None:
+    with pytest.raises(Answered, match="cursor"):
+        two[0].call("message.list", page=11, page_size=100)
+    assert two[0].call("message.list", page=10, page_size=100)["messages"] == []
+    assert two[0].refusal("message.list", page=1, cursor="x") == "invalid_params"
+
+
+def test_pages_by_number_and_by_cursor_show_the_same(ada: Party, bob: Party) -> None:
+    for n in range(7):
+        ada.send(bob, text=f"{n}")
+    everything = ids(bob)
+    pages = [bob.call("message.list", page=n, page_size=3) for n in (1, 2, 3, 4)]
+    assert [one["message_id"] for page in pages for one in page["messages"]] == everything
+    assert [(page["page"], page["total"], page["total_pages"]) for page in pages] == [
+        (n, 7, 3) for n in (1, 2, 3, 4)
+    ]
+    assert walked(bob, page_size=3) == everything
+    second = bob.call("message.list", page_size=3, cursor=pages[0]["next"])
+    assert second["messages"] == pages[1]["messages"] and second["page"] is None and second["total"] == 7
+    assert pages[2]["next"] is None
+
+
+def test_mail_that_arrives_between_two_pages_is_neither_skipped_nor_shown_twice(
+    ada: Party, bob: Party
+) -> None:
+    before = [ada.send(bob)["message"] for _ in range(4)]
+    page = bob.call("message.list", page_size=2)
+    between = ada.send(bob)["message"]
+    rest = bob.call("message.list", page_size=10, cursor=page["next"])
+    assert [one["message_id"] for one in page["messages"] + rest["messages"]] == before[::-1]
+    assert ids(bob)[0] == between
+
+
+def test_totals_are_numbers_also_when_they_are_capped(ada: Party, bob: Party) -> None:
+    ada.flood(bob, 1000)
+    page = bob.call("message.list", page_size=7)
+    assert (page["total"], page["total_capped"], page["total_pages"]) == (1000, False, 143)
+    assert (page["unread"], page["unread_capped"]) == (1000, False)
+    ada.tell(bob)
+    page = bob.call("message.list", page_size=7)
+    assert (page["total"], page["total_capped"], page["total_pages"]) == (1000, True, None)
+    assert (page["unread"], page["unread_capped"]) == (1000, True)
+    last = bob.call("message.list", page=10, page_size=100)
+    beyond = bob.call("message.list", page_size=100, cursor=last["next"])
+    assert len(beyond["messages"]) == 1 and beyond["next"] is None
+
+
+def test_unread_is_of_the_thread_or_the_conversation_that_is_asked_for(
+    ada: Party, bob: Party, eve: Party
+) -> None:
+    first = ada.send(bob)
+    ada.send(bob, reply_to=first["message"])
+    other = ada.send(bob)
+    eve.send(bob)
+
+    def unread(**params: Any) -> int:
+        return int(bob.call("message.list", **params)["unread"])
+
+    assert unread() == 4 and unread(conversation_id=first["conversation"]) == 3
+    assert unread(thread_id=first["thread"]) == 2 and unread(thread_id=other["thread"]) == 1
+    bob.call("message.markRead", message_ids=[first["message"]])
+    assert unread() == 3 and unread(thread_id=first["thread"]) == 1
+
+
+def test_what_is_no_cursor_is_refused(ada: Party, bob: Party) -> None:
+    with sweep() as row:
+        for wrong in (
+            "",
+            "5",
+            "-",
+            "{epoch}-",
+            "{epoch}-s",
+            "{epoch}-m5",
+            "{epoch}-a5.5",
+            "{epoch}-u5",
+            "{epoch}-q5",
+        ):
+            with row(wrong):
+                for _ in range(2):
+                    ada.send(bob)
+                epoch = bob.call("message.list", page_size=1)["next"].partition("-")[0]
+                assert bob.refusal("message.list", cursor=wrong.format(epoch=epoch)) == "bad_cursor"
+
+
+def test_a_cursor_of_another_list_or_store_is_refused(ada: Party, bob: Party) -> None:
+    first = ada.send(bob)
+    ada.send(bob, reply_to=first["message"])
+    inbox = bob.call("message.list", page_size=1)["next"]
+    thread = bob.call("message.list", page_size=1, thread_id=first["thread"])["next"]
+    assert bob.refusal("message.list", cursor=thread) == "bad_cursor"
+    assert bob.refusal("message.list", cursor=inbox, thread_id=first["thread"]) == "bad_cursor"
+    changed = {"thread_id": first["thread"], "sort_by": "updated_at"}
+    assert bob.refusal("message.list", cursor=thread, **changed) == "bad_cursor"
+    assert bob.refusal("message.list", cursor="00000000-" + inbox.partition("-")[2]) == "gap"
+
+
+def test_a_page_is_bounded_in_bytes_and_goes_on_by_cursor(ada: Party, bob: Party) -> None:
+    sent = [ada.send(bob, text="\x01" * 300_000)["message"] for _ in range(6)]
+    page = bob.call("message.list", page_size=6)
+    assert 0 < len(page["messages"]) < 6 and page["next"]
+    assert walked(bob, page_size=6) == sent[::-1]
+    assert bob.refusal("message.list", page_size=6, page=1) == "too_large"
+
+
+# --- order ---------------------------------------------------------------------------
+
+
+def test_by_the_last_change_an_edited_or_deleted_message_comes_first(ada: Party, bob: Party) -> None:
+    sent = [ada.send(bob, text=f"{n}") for n in range(4)]
+    names = [one["message"] for one in sent]
+    talk = {"conversation_id": sent[0]["conversation"], "sort_by": "updated_at"}
+    assert ids(bob, **talk) == names[::-1]
+    ada.call("message.edit", id=names[1], text="new")
+    ada.call("message.delete", id=names[0])
+    expected = [names[0], names[1], names[3], names[2]]
+    assert ids(bob, **talk) == walked(bob, **talk, page_size=1) == expected
+    assert ids(bob, **talk, sort_order="asc") == walked(bob, **talk, page_size=3, sort_order="asc")
+    assert ids(bob, **talk, sort_order="asc") == expected[::-1]
+
+
+@frozen()
+async def test_deferred_mail_is_shown_to_its_sender_and_the_boss_only_until_it_arrives(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("ada", "bob")
+    first = await daemon.ask("envelope.send", "ada", to="bob", text="one")
+    late = await daemon.ask(
+        "envelope.send", "ada", to="bob", text="late", reply_to=first["message"], deliver_at="+2h"
+    )
+
+    async def seen(who: str) -> list[str]:
+        page = await daemon.ask("message.list", who, thread_id=first["thread"])
+        return [one["body"]["content"] for one in page["messages"]]
+
+    assert await seen("ada") == await seen("boss") == ["late", "one"] and await seen("bob") == ["one"]
+    await daemon.move(hours=2)
+    assert await seen("bob") == ["late", "one"]
+    assert (await daemon.ask("message.get", "bob", message_id=late["message"]))["message"]["seq"] == 2
+
+
+@frozen()
+async def test_a_cursor_does_not_skip_deferred_mail_that_arrives_later(daemon: InProcessDaemon) -> None:
+    await daemon.register("ada", "bob")
+    scope = [{"type": "module", "value": "auth"}]
+    first = await daemon.ask("envelope.send", "ada", to="bob", text="1", scopes=scope)
+    rest = {"to": "bob", "reply_to": first["message"], "scopes": scope}
+    await daemon.ask("envelope.send", "ada", **rest, text="late", deliver_at="+2h")
+    for text in ("2", "3", "4"):
+        await daemon.ask("envelope.send", "ada", **rest, text=text)
+    asked: list[dict[str, Any]] = [
+        {"thread_id": first["thread"]},
+        {"scope": scope[0]},
+        {"conversation_id": first["conversation"]},
+        {},
+    ]
+    pages = [await daemon.ask("message.list", "bob", **one, sort_order="asc", page_size=3) for one in asked]
+    await daemon.move(hours=2)
+    for one, page in zip(asked, pages, strict=True):
+        texts, cursor = [message["body"]["content"] for message in page["messages"]], page["next"]
+        while cursor is not None:
+            page = await daemon.ask(
+                "message.list", "bob", **one, sort_order="asc", page_size=1, cursor=cursor
+            )
+            texts += [message["body"]["content"] for message in page["messages"]]
+            cursor = page["next"]
+        assert sorted(texts) == ["1", "2", "3", "4", "late"], one

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,26 +15,20 @@ from hiboss.api.health import health
 from hiboss.core.errors import Forbidden
 from hiboss.core.metrics import TABLE
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import ask, wait_until
+from tests.support.daemons import ask
 from tests.support.followers import following
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.parties import Party, agent, agents, boss
+from tests.support.parties import Party, agents, boss
 from tests.support.scripted_channels import (
     OK,
     Place,
-    daemon_with_channels,
     envelope_error,
     lane_error,
 )
 from tests.support.shell_agents import Worker
+from tests.support.waits import wait_until
 
 SECRET_TEXT = "the launch code is 4711"
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 class Metrics:
@@ -64,8 +57,9 @@ def grown(before: Metrics, after: Metrics, name: str, **labels: str) -> float:
 # --- what is counted -----------------------------------------------------------------
 
 
-def test_a_send_is_counted_once_as_a_message_and_once_for_each_recipient(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_a_send_is_counted_once_as_a_message_and_once_for_each_recipient(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     before = shown(daemon)
     ada.send(bob, eve)
     ada.send(bob, deliver_at="+2h")
@@ -78,8 +72,7 @@ def test_a_send_is_counted_once_as_a_message_and_once_for_each_recipient(daemon:
     assert after("hiboss_oldest_due_age_seconds") >= 0
 
 
-def test_envelopes_are_counted_by_how_they_ended(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_envelopes_are_counted_by_how_they_ended(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
     numbers = [ada.tell(bob) for _ in range(3)]
     before = shown(daemon)
     bob.call("envelope.ack", ids=numbers[:1])
@@ -145,8 +138,7 @@ def test_runs_are_counted_by_provider_and_outcome_and_measured(daemon: RunningDa
         assert grown(before, after, "hiboss_control_events_total", **applied) == 1
 
 
-def test_requests_and_their_errors_are_counted(daemon: RunningDaemon) -> None:
-    nex = agent(daemon)
+def test_requests_and_their_errors_are_counted(daemon: RunningDaemon, nex: Party) -> None:
     before = shown(daemon)
     with daemon.connect() as connection:
         ask(connection, "daemon.ping")
@@ -184,16 +176,14 @@ def test_the_process_and_its_files_are_measured(daemon: RunningDaemon) -> None:
     assert found("hiboss_runs_limit") == 4
 
 
-def test_conversations_are_shown_by_their_size(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_conversations_are_shown_by_their_size(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
     ada.flood(bob, 11)
     found = shown(daemon)
     assert found("hiboss_recent_conversations", messages="100") >= 1
     assert found("hiboss_recent_conversation_messages_max") >= 11
 
 
-def test_a_count_stops_at_the_limit_of_exact_counts(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_a_count_stops_at_the_limit_of_exact_counts(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
     ada.flood(bob, 1_001)
     found = shown(daemon)
     assert found("hiboss_envelopes", state="due") == found("hiboss_count_limit") == 1_000

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+import pytest
+
 from hiboss.api import dispatch  # noqa: F401 - it declares the operations
 from hiboss.api.operation import REGISTRY
 from hiboss.core.errors import HibossError
@@ -182,7 +184,7 @@ class Meddler:
         meet = threading.Barrier(2)
 
         def trace(connection: Connection) -> None:
-            meet.wait(10)  # so that both threads have one
+            meet.wait(30)  # so that both threads have one
             connection.set_trace_callback(self._began)
 
         store.read(lambda connection: connection.set_trace_callback(self._began))
@@ -280,6 +282,7 @@ def test_every_operation_is_known_to_read_or_to_change() -> None:
     assert set(READING) | CHANGING == set(REGISTRY) and not set(READING) & CHANGING
 
 
+@pytest.mark.slow
 @frozen(quiet=False)
 async def test_every_operation_that_reads_answers_from_one_snapshot(daemon: InProcessDaemon) -> None:
     meddler = await scene(daemon)

@@ -1,4 +1,4 @@
-"""Who may do what: every operation at every level, as declared and as the boss decides."""
+"""The policy: which level each operation needs, and what no policy allows."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from hiboss.store.store import Store
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import answers, code, line, set_up
 from tests.support.parties import Party, agent, at_once, boss
+from tests.support.sweeps import sweep
 
 WORDS = ("restricted", "standard", "privileged", "boss")
 DECLARED = {name: one.level.word for name, one in REGISTRY.items() if not one.fixed} | {
@@ -138,8 +139,9 @@ def test_an_agent_is_told_what_it_may_do_and_may_do_that(
         assert set(found["may"]) - set(RIGHTS) == let_in - needs_no_token
 
 
-def test_another_level_is_in_force_at_once_on_open_connections_too(daemon: RunningDaemon) -> None:
-    ada, chief = agent(daemon), boss(daemon)
+def test_another_level_is_in_force_at_once_on_open_connections_too(
+    daemon: RunningDaemon, ada: Party, chief: Party
+) -> None:
     with daemon.connect() as connection:
         connection.sendall(line("auth.login", token=ada.token))
         assert code(answers(connection, 1)[0]) == "ok"
@@ -165,44 +167,17 @@ def test_a_refusal_says_what_is_needed_and_what_one_has(daemon: RunningDaemon) -
 # --- what cannot be decided ----------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("policy", "expected_", "says"),
-    [
-        ({"envelope.snd": "boss"}, "unknown_operation", "did you mean envelope.send?"),
-        ({"observ": "boss"}, "unknown_operation", "did you mean observe?"),
-        ({"": "boss"}, "unknown_operation", "permission policy get"),
-        ({"Envelope.send": "boss"}, "unknown_operation", "did you mean envelope.send?"),
-        ({"envelope.send": "open"}, "invalid_params", "restricted, standard, privileged, boss"),
-        ({"envelope.send": "standart"}, "invalid_params", "did you mean standard?"),
-        ({"envelope.send": "BOSS"}, "invalid_params", "did you mean boss?"),
-        ({"envelope.send": ""}, "invalid_params", "envelope.send"),
-        ({"envelope.send": 1}, "invalid_params", "policy"),
-        ({"envelope.send": None}, "invalid_params", "policy"),
-        ([], "invalid_params", "policy"),
-        (None, "invalid_params", "policy"),
-    ],
-)
-def test_a_policy_with_a_mistake_changes_nothing(
-    daemon: RunningDaemon, policy: Any, expected_: str, says: str
-) -> None:
-    decide(daemon, {"envelope.list": "standard"})
-    wanted = {"agent.list": "boss", **policy} if isinstance(policy, dict) else policy
-    with pytest.raises(Answered) as caught:
-        boss(daemon).call("permission.policy.set", policy=wanted)
-    assert caught.value.stable_code == expected_
-    assert says in caught.value.message
-    assert levels(daemon) == DECLARED | {"envelope.list": "standard"}
-
-
-@pytest.mark.parametrize("name", sorted(FIXED))
-def test_a_fixed_level_is_refused_unless_it_is_the_one_it_has(daemon: RunningDaemon, name: str) -> None:
-    for word in {"restricted", "boss"} - {FIXED[name]}:
-        with pytest.raises(Answered) as caught:
-            decide(daemon, {"agent.list": "boss", name: word})
-        assert caught.value.stable_code == "fixed_level"
-        assert name in caught.value.message and FIXED[name] in caught.value.message
-    assert levels(daemon) == DECLARED
-    assert decide(daemon, {name: FIXED[name]})["changed"] == []
+def test_a_fixed_level_is_refused_unless_it_is_the_one_it_has(daemon: RunningDaemon) -> None:
+    with sweep() as row:
+        for name in sorted(FIXED):
+            with row(name):
+                for word in {"restricted", "boss"} - {FIXED[name]}:
+                    with pytest.raises(Answered) as caught:
+                        decide(daemon, {"agent.list": "boss", name: word})
+                    assert caught.value.stable_code == "fixed_level"
+                    assert name in caught.value.message and FIXED[name] in caught.value.message
+                assert levels(daemon) == DECLARED
+                assert decide(daemon, {name: FIXED[name]})["changed"] == []
 
 
 def test_what_decides_about_rights_is_fixed() -> None:
@@ -249,8 +224,9 @@ def test_whatever_the_policy_an_agent_changes_nobody_but_itself(
     assert ada.call(method, name=ada.name.upper(), **params)["name"] == ada.name
 
 
-def test_whatever_the_policy_mail_of_others_stays_theirs(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agent(daemon), agent(daemon), agent(daemon)
+def test_whatever_the_policy_mail_of_others_stays_theirs(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     number = ada.tell(bob)
     decide(daemon, dict.fromkeys(DECLARED, "restricted"))
     assert eve.refusal("envelope.get", id=number) == "not_found"
@@ -304,3 +280,105 @@ def test_an_operation_nobody_knows_needs_the_boss(tmp_path: Path) -> None:
             await store.close()
 
     assert asyncio.run(look()) is Level.BOSS
+
+
+# --- changing others ---------------------------------------------------------------
+
+
+CHANGING = {name: operation for name, operation in REGISTRY.items() if operation.changes is not None}
+LANES = ("lane.pause", "lane.resume", "lane.retry")
+# What each takes beside the name; nothing of it happens when it is refused.
+MORE: dict[str, dict[str, Any]] = {
+    "agent.bind": {"adapter_type": "folder", "settings": {"path": "/nowhere/at-all"}},
+    "agent.unbind": {"adapter_type": "folder"},
+    "agent.set": {"role": "thief"},
+}
+# They take a name and change nobody who exists; or, the last one, no policy can give them to an agent.
+NOT_CHANGING = {
+    "agent.register",
+    "user.register",
+    "agent.status",
+    "agent.briefing",
+    "agent.instructions",
+    "agent.sessions",
+    "agent.check",
+    "agent.notify",
+    "agent.notify.remove",
+    "agent.permission.get",
+    "agent.permission.set",
+}
+
+
+@pytest.fixture
+def lowered(daemon: RunningDaemon) -> Iterator[None]:
+    """Every operation that a policy may decide is open to agents of the lowest level."""
+    chief = boss(daemon)
+    names = [name for name in (*CHANGING, *LANES) if not REGISTRY[name].fixed]
+    chief.call("permission.policy.set", policy=dict.fromkeys(names, "restricted"))
+    yield
+    chief.call("permission.policy.set", policy={})
+
+
+def named(operation: str, other: Party, person: str) -> dict[str, Any]:
+    return {
+        "name": person if CHANGING[operation].changes == "user" else other.name,
+        **MORE.get(operation, {}),
+    }
+
+
+def test_every_operation_that_takes_a_name_says_whether_it_changes_whom_it_names() -> None:
+    takes_a_name = {name for name, one in REGISTRY.items() if "name" in one.params.model_fields}
+    about = {name for name in takes_a_name if name.startswith(("agent.", "user."))}
+    assert about == set(CHANGING) | NOT_CHANGING
+
+
+def test_an_agent_changes_no_agent_and_no_person_but_itself_whatever_the_policy_says(
+    daemon: RunningDaemon, ada: Party, bob: Party, lowered: None
+) -> None:
+    with sweep() as row:
+        for operation in sorted(CHANGING):
+            with row(operation):
+                person = f"ann-{operation.replace('.', '-')}"
+                token = boss(daemon).call("user.register", name=person)["token"]
+                before = boss(daemon).call("agent.list"), boss(daemon).call("user.list")
+                params = named(operation, bob, person)
+                for form in (
+                    params["name"],
+                    params["name"].upper(),
+                    f"{CHANGING[operation].changes}:{params['name']}",
+                ):
+                    assert ada.refusal(operation, **{**params, "name": form}) == "boss_only"
+                for left, right in zip(
+                    before, (boss(daemon).call("agent.list"), boss(daemon).call("user.list")), strict=True
+                ):
+                    for one, other in zip(left.popitem()[1], right.popitem()[1], strict=False):
+                        if isinstance(one, dict):
+                            assert one | {"last_seen_at": None} == other | {"last_seen_at": None}
+                daemon.call("agent.self", token=bob.token)  # and their tokens still work
+                daemon.call("agent.self", token=token)
+
+
+def test_an_agent_steers_no_lane_of_another_agent(ada: Party, bob: Party, lowered: None) -> None:
+    with sweep() as row:
+        for operation in LANES:
+            with row(operation):
+                assert ada.refusal(operation, address=bob.address) == "boss_only"
+                assert ada.call(operation, address=ada.name)["changed"] in (0, 1)
+
+
+@pytest.mark.parametrize("operation", LANES)
+def test_an_agent_steers_no_lane_of_a_channel_that_it_is_not_bound_to(
+    daemon: RunningDaemon, ada: Party, bob: Party, lowered: None, operation: str, tmp_path: Path
+) -> None:
+    folder = boss(daemon).call(
+        "agent.bind", name=bob.name, adapter_type="folder", settings={"path": str(tmp_path)}
+    )
+    assert ada.refusal(operation, address=folder["address"]) == "unknown_address"  # as if it were not there
+    assert bob.call(operation, address=folder["address"])["changed"] in (0, 1)
+    boss(daemon).call("agent.unbind", name=bob.name, adapter_type="folder")
+
+
+def test_an_agent_that_may_changes_itself(ada: Party, lowered: None) -> None:
+    assert ada.call("agent.set", name=ada.address.upper().replace("AGENT", "agent"), role="x")["role"] == "x"
+    assert ada.call("agent.pause", name=ada.name)["changed"] is True
+    assert ada.call("agent.resume", name=ada.name)["changed"] is True

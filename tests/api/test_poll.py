@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import started
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.parties import Party, agent, agents, at_once, boss, flat
+from tests.support.parties import Party, at_once, boss, flat
 from tests.support.waiting_calls import WAIT, begun, texts
 
 POLL = "envelope.poll"
@@ -20,8 +22,7 @@ def poll(party: Party, **params: object) -> list[str]:
 # --- once ----------------------------------------------------------------------------
 
 
-def test_mail_is_announced_once(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_mail_is_announced_once(ada: Party, bob: Party) -> None:
     ada.tell(bob, text="one")
     first = bob.call(POLL)
     assert texts(first) == ["one"] and first["timed_out"] is False
@@ -31,8 +32,7 @@ def test_mail_is_announced_once(two: tuple[Party, Party]) -> None:
     assert poll(bob) == ["two"]
 
 
-def test_each_session_is_told_for_itself(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_each_session_is_told_for_itself(ada: Party, bob: Party) -> None:
     ada.tell(bob, text="one")
     assert poll(bob, session="left") == ["one"]
     assert poll(bob, session="right") == ["one"]
@@ -43,15 +43,13 @@ def test_each_session_is_told_for_itself(two: tuple[Party, Party]) -> None:
     assert poll(bob, session="left") == []
 
 
-def test_another_agent_s_session_of_the_same_name_is_another(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_another_agent_s_session_of_the_same_name_is_another(ada: Party, bob: Party, eve: Party) -> None:
     ada.send(bob, eve, text="both")
     assert poll(bob, session="s") == ["both"]
     assert poll(eve, session="s") == ["both"]
 
 
-def test_what_is_announced_stays_unread_and_pending(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_what_is_announced_stays_unread_and_pending(ada: Party, bob: Party) -> None:
     number = ada.tell(bob)
     before = bob.get(number)
     assert poll(bob) == ["hello"]
@@ -62,8 +60,7 @@ def test_what_is_announced_stays_unread_and_pending(two: tuple[Party, Party]) ->
     assert (before["status"], before["read_at"]) == ("pending", None)
 
 
-def test_what_was_dealt_with_before_is_not_announced(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_what_was_dealt_with_before_is_not_announced(ada: Party, bob: Party) -> None:
     read, done, away, taken = (ada.tell(bob, text=text) for text in ("read", "done", "away", "taken"))
     bob.call("envelope.read", ids=[read])
     bob.call("envelope.ack", ids=[done])
@@ -74,8 +71,7 @@ def test_what_was_dealt_with_before_is_not_announced(two: tuple[Party, Party]) -
     assert poll(bob) == ["left"]
 
 
-def test_more_than_a_page_is_announced_page_by_page(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_more_than_a_page_is_announced_page_by_page(ada: Party, bob: Party) -> None:
     ada.flood(bob, 25)
     pages = [poll(bob) for _ in range(4)]
     assert [len(page) for page in pages] == [10, 10, 5, 0]
@@ -96,8 +92,7 @@ async def test_mail_deferred_before_is_announced_when_it_has_arrived(daemon: InP
 # --- what becomes due again ----------------------------------------------------------
 
 
-def test_mail_that_was_leased_when_a_poll_looked_and_came_back_is_announced(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_mail_that_was_leased_when_a_poll_looked_and_came_back_is_announced(ada: Party, bob: Party) -> None:
     leased = ada.tell(bob, text="leased")
     bob.call("envelope.claim", limit=1, lease="1h")
     ada.tell(bob, text="other")
@@ -126,8 +121,7 @@ async def test_mail_whose_lease_ended_is_announced_once_to_each_session(daemon: 
     assert texts(claimed) == ["leased", "other"]
 
 
-def test_a_wait_after_a_cursor_sees_mail_that_came_back(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_wait_after_a_cursor_sees_mail_that_came_back(ada: Party, bob: Party) -> None:
     leased = ada.tell(bob, text="leased")
     bob.call("envelope.claim", limit=1)
     ada.tell(bob, text="other")
@@ -138,8 +132,7 @@ def test_a_wait_after_a_cursor_sees_mail_that_came_back(two: tuple[Party, Party]
         assert wait.texts() == ["leased"]
 
 
-def test_mail_put_back_into_the_inbox_is_announced(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_mail_put_back_into_the_inbox_is_announced(ada: Party, bob: Party) -> None:
     away = [ada.tell(bob, text=text) for text in ("archived", "trashed")]
     bob.call("envelope.archive", ids=away[:1])
     bob.call("envelope.trash", ids=away[1:])
@@ -165,8 +158,7 @@ async def test_mail_that_failed_and_is_tried_again_is_announced(daemon: InProces
 # --- waiting -------------------------------------------------------------------------
 
 
-def test_a_poll_that_waits_ends_with_the_first_mail_it_was_not_told_of(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_poll_that_waits_ends_with_the_first_mail_it_was_not_told_of(ada: Party, bob: Party) -> None:
     ada.tell(bob, text="old")
     assert poll(bob, wait=WAIT) == ["old"]
     with begun(bob, POLL) as wait:
@@ -175,16 +167,14 @@ def test_a_poll_that_waits_ends_with_the_first_mail_it_was_not_told_of(two: tupl
     assert bob.call(POLL, wait="0.001s")["timed_out"] is True
 
 
-def test_a_poll_that_was_given_up_leaves_the_mail_for_the_next(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_a_poll_that_was_given_up_leaves_the_mail_for_the_next(ada: Party, bob: Party) -> None:
     with begun(bob, POLL):
         pass  # its peer goes before anything came
     ada.tell(bob, text="not lost")
     assert poll(bob, wait=WAIT) == ["not lost"]
 
 
-def test_two_polls_of_one_session_announce_it_once_between_them(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_two_polls_of_one_session_announce_it_once_between_them(ada: Party, bob: Party) -> None:
     for number in range(10):
         with begun(bob, POLL) as left, begun(bob, POLL) as right:
             ada.tell(bob, text=f"{number}")
@@ -193,8 +183,7 @@ def test_two_polls_of_one_session_announce_it_once_between_them(two: tuple[Party
         assert found == [[f"{number}"], ["next"]]
 
 
-def test_many_polls_at_once_announce_everything_once(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_many_polls_at_once_announce_everything_once(ada: Party, bob: Party) -> None:
     ada.flood(bob, 60)
 
     def follow() -> list[str]:
@@ -210,6 +199,7 @@ def test_many_polls_at_once_announce_everything_once(two: tuple[Party, Party]) -
 # --- the daemon keeps it -------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_stays_announced_over_restarts_and_kills(tmp_path: Path) -> None:
     with started(tmp_path) as daemon:
         chief, nex = boss(daemon), Party(daemon, "agent:nex", daemon.token("nex"))
@@ -225,17 +215,7 @@ def test_it_stays_announced_over_restarts_and_kills(tmp_path: Path) -> None:
 # --- words ---------------------------------------------------------------------------
 
 
-def test_a_session_is_a_short_text(two: tuple[Party, Party]) -> None:
-    bob = two[1]
-    assert bob.refusal(POLL, session="x" * 5_000) == "too_large"
-    assert bob.refusal(POLL, session="a\x00b") == "bad_text"
-    for wrong in (5, None, ["s"]):
-        assert bob.refusal(POLL, session=wrong) == "invalid_params"
-    assert poll(bob, session="сеанс 1") == []
-
-
-def test_the_boss_polls_too(daemon: RunningDaemon) -> None:
-    ada = agent(daemon)
+def test_the_boss_polls_too(daemon: RunningDaemon, ada: Party) -> None:
     while poll(boss(daemon), session="mine"):
         pass
     ada.send("user:boss", text="look")

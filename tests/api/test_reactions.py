@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.live_places import LivePlace
 from tests.support.parties import Party, agent, boss
 from tests.support.python_agents import Boss, Team, wait_until_idle
-from tests.support.scripted_channels import daemon_with_channels, envelope_error, lane_error, notices
+from tests.support.scripted_channels import envelope_error, lane_error, notices
+from tests.support.waits import wait_until
 
 REACTS = ("react", "threads")
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def bound(daemon: RunningDaemon, directory: Path, *capabilities: str, **settings: Any) -> LivePlace:
@@ -48,8 +41,9 @@ def received(place: LivePlace, update: str = "1", **facts: Any) -> str:
 # --- stored here -------------------------------------------------------------------------
 
 
-def test_each_has_one_reaction_on_a_message_and_a_new_one_replaces_it(daemon: RunningDaemon) -> None:
-    ada, bob = agent(daemon), agent(daemon)
+def test_each_has_one_reaction_on_a_message_and_a_new_one_replaces_it(
+    daemon: RunningDaemon, ada: Party, bob: Party
+) -> None:
     number = ada.tell(bob)
     message = bob.get(number)["message"]
     answer = bob.call("reaction.set", id=number, emoji="👍")
@@ -74,8 +68,9 @@ def test_who_cannot_see_a_message_cannot_react_to_it(daemon: RunningDaemon) -> N
     assert ada.call("reaction.set", id=later, emoji="👍")["changed"]
 
 
-def test_a_name_that_is_given_to_another_agent_has_no_reaction(daemon: RunningDaemon) -> None:
-    ada, bob = agent(daemon), agent(daemon)
+def test_a_name_that_is_given_to_another_agent_has_no_reaction(
+    daemon: RunningDaemon, ada: Party, bob: Party
+) -> None:
     number = ada.tell(bob, text="hello")
     bob.call("reaction.set", id=number, emoji="👍")
     boss(daemon).call("agent.delete", name=bob.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 
 from hiboss.api.receipts import STEPS
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent, agents, boss
 from tests.support.scripted_channels import (
@@ -23,14 +21,9 @@ from tests.support.scripted_channels import (
     lane_error,
 )
 from tests.support.shell_agents import Program
+from tests.support.waits import wait_until
 
 Receipt = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def receipt(who: Party, number: str) -> Receipt:
@@ -220,8 +213,8 @@ async def test_mail_for_a_deleted_agent_has_failed_and_says_why(daemon: InProces
 # --- channels ------------------------------------------------------------------------
 
 
-def test_a_post_in_parts_says_how_many_of_them_are_there(places: RunningDaemon, tmp_path: Path) -> None:
-    place = Place(tmp_path).settings(chunk=10).bound(places)
+def test_a_post_in_parts_says_how_many_of_them_are_there(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = Place(tmp_path).settings(chunk=10).bound(daemon)
     place.script(OK, place.gated())
     number = place.send("0123456789" * 3)
     wait_until(lambda: receipt(place.owner, number)["state"] == "partly_posted")
@@ -236,9 +229,9 @@ def test_a_post_in_parts_says_how_many_of_them_are_there(places: RunningDaemon, 
 
 
 def test_a_post_that_is_refused_has_failed_and_its_sender_reads_why(
-    places: RunningDaemon, tmp_path: Path
+    daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    place = Place(tmp_path).bound(places)
+    place = Place(tmp_path).bound(daemon)
     place.script(envelope_error(text="no such chat"))
     number = place.send()
     place.wait_for_status(number, "failed")
@@ -248,9 +241,9 @@ def test_a_post_that_is_refused_has_failed_and_its_sender_reads_why(
 
 
 def test_a_post_whose_lane_waits_says_until_when_and_with_which_error(
-    places: RunningDaemon, tmp_path: Path
+    daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    place = Place(tmp_path).bound(places)
+    place = Place(tmp_path).bound(daemon)
     place.script(lane_error(text="too many requests"))
     number = place.send()
     place.wait_for_failures(1)
@@ -261,6 +254,7 @@ def test_a_post_whose_lane_waits_says_until_when_and_with_which_error(
     assert step(receipt(place.owner, number), "waits")["text"] == "deliveries there are paused"
 
 
+@pytest.mark.slow
 def test_a_post_that_was_under_way_in_a_crash_is_neither_posted_nor_done_but_may_be_there(
     tmp_path: Path,
 ) -> None:
@@ -280,13 +274,13 @@ def test_a_post_that_was_under_way_in_a_crash_is_neither_posted_nor_done_but_may
 
 
 def test_the_sender_does_not_learn_where_the_boss_has_it_forwarded_to(
-    places: RunningDaemon, tmp_path: Path
+    daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    chief, place = boss(places), Place(tmp_path).bound(places)
+    chief, place = boss(daemon), Place(tmp_path).bound(daemon)
     place.comes_in("u1", text="hello", message="m1")
     chief.call("boss.set", reach=place.address)
     try:
-        nex = agent(places)
+        nex = agent(daemon)
         number = nex.tell(chief, text="for the boss")
         wait_until(lambda: "for the boss" in "".join(place.texts()))
         assert "forwarded" not in steps(receipt(nex, number))
@@ -343,8 +337,7 @@ def test_what_a_run_of_another_agent_said_when_it_failed_is_told_in_one_word(
 # --- all of them ---------------------------------------------------------------------
 
 
-def test_times_of_a_receipt_never_go_back_and_its_steps_are_known_words(daemon: RunningDaemon) -> None:
-    chief = boss(daemon)
+def test_times_of_a_receipt_never_go_back_and_its_steps_are_known_words(chief: Party) -> None:
     numbers = chief.ids(box="all", page_size=100)
     assert len(numbers) > 2
     for number in numbers:
@@ -354,8 +347,7 @@ def test_times_of_a_receipt_never_go_back_and_its_steps_are_known_words(daemon: 
         assert steps(found)[0] == "accepted" and steps(found).count("arrived") <= 1
 
 
-def test_somebody_elses_envelope_is_not_found(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_somebody_elses_envelope_is_not_found(ada: Party, bob: Party, eve: Party) -> None:
     number = ada.tell(bob)
     for method in ("envelope.get", "envelope.trace"):
         assert eve.refusal(method, id=number) == "not_found"

@@ -13,8 +13,9 @@ import pytest
 
 from hiboss.core.errors import HibossError
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import answers, ask, code, launch, line, set_up, wait_until
+from tests.support.daemons import answers, ask, code, launch, line, set_up
 from tests.support.parties import Party, agent, boss, flat
+from tests.support.waits import wait_until
 
 Settings = dict[str, Any]
 
@@ -57,9 +58,8 @@ def setting(daemon: RunningDaemon, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("reload", WAYS)
 def test_a_good_file_takes_effect_at_once_and_its_end_too(
-    daemon: RunningDaemon, reload: Callable[[RunningDaemon], None], tmp_path: Path
+    daemon: RunningDaemon, reload: Callable[[RunningDaemon], None], tmp_path: Path, ada: Party
 ) -> None:
-    ada = agent(daemon)
     ada.flood(ada, 12)
     file = tmp_path / "file"
     file.write_bytes(b"12345")
@@ -117,8 +117,9 @@ def test_a_good_file_takes_effect_at_once_and_its_end_too(
     assert tried() == ["ok"] * 9 + [10, str(total + 16)]
 
 
-def test_the_answer_names_what_has_changed_and_what_waits_for_a_start(daemon: RunningDaemon) -> None:
-    chief = boss(daemon)
+def test_the_answer_names_what_has_changed_and_what_waits_for_a_start(
+    daemon: RunningDaemon, chief: Party
+) -> None:
     assert chief.call("config.reload") == {"changed": [], "next_start": []}
     write(daemon, "[limits]\npage_size = 20\n[store]\nlock_wait_seconds = 7\n")
     assert chief.call("config.reload") == {
@@ -209,8 +210,7 @@ def test_a_file_that_became_a_directory_changes_nothing(daemon: RunningDaemon) -
         os.rmdir(daemon.home.config)
 
 
-def test_only_the_boss_reloads_unless_the_policy_says_otherwise(daemon: RunningDaemon) -> None:
-    ada = agent(daemon)
+def test_only_the_boss_reloads_unless_the_policy_says_otherwise(daemon: RunningDaemon, ada: Party) -> None:
     assert ada.refusal("config.reload") == "forbidden"
     boss(daemon).call("permission.policy.set", policy={"config.reload": "standard"})
     assert ada.call("config.reload")["changed"] == []
@@ -236,6 +236,7 @@ def test_a_wrong_variable_keeps_a_daemon_from_starting_too(tmp_path: Path) -> No
 # --- under load ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_reloads_under_load_lose_nothing(daemon: RunningDaemon) -> None:
     senders = [agent(daemon) for _ in range(4)]
     to = agent(daemon)

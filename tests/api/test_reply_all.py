@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
-from tests.support.parties import Envelope, Party, agent, agents, boss, stored
+from tests.support.clubs import club, got, hears
+from tests.support.parties import Party, agent, agents, boss, bring, stored
 from tests.support.phones import Phone
 from tests.support.python_agents import QUIET, Boss, PythonAgent, Team, wait_until_idle
 from tests.support.scripted_channels import Place, daemon_with_channels
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.waits import wait_until
 
 
 def reply(who: Party, to: str, text: str = "yes", **params: Any) -> Any:
     """Reply without naming anybody."""
     return who.send(text=text, reply_to=to, **params)
-
-
-def got(who: Party, text: str) -> list[Envelope]:
-    return [one for one in who.list(page_size=100) if one["text"] == text]
-
-
-def hears(text: str, *parties: Party) -> list[str]:
-    """Return who of these got a text, by name."""
-    return [one.name for one in parties if got(one, text)]
 
 
 def own(who: Party, text: str) -> str:
@@ -64,8 +49,9 @@ def test_a_reply_goes_to_all_participants_of_the_thread_but_me_silent_ones_inclu
     assert again["conversation"] == first["conversation"]
 
 
-def test_to_sender_narrows_it_to_who_wrote_what_is_answered(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_to_sender_narrows_it_to_who_wrote_what_is_answered(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     first = ada.send(bob, eve, text="who?")
     answer = reply(bob, own(bob, "who?"), "in private", to_sender=True)
     assert people_of(daemon, answer) == [ada.address] and got(eve, "in private") == []
@@ -73,8 +59,7 @@ def test_to_sender_narrows_it_to_who_wrote_what_is_answered(daemon: RunningDaemo
     assert answer["thread"] == first["thread"]
 
 
-def test_between_two_a_reply_stays_in_their_conversation(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_between_two_a_reply_stays_in_their_conversation(ada: Party, bob: Party) -> None:
     first = ada.send(bob, text="well?")
     answer = reply(bob, first["ids"][0])
     assert answer["conversation"] == first["conversation"] and "elsewhere" not in answer
@@ -118,8 +103,9 @@ def test_a_branch_that_has_not_arrived_yet_brings_nobody_in(daemon: RunningDaemo
     assert people_of(daemon, answer) == [bob.address]
 
 
-def test_a_reply_to_my_own_message_goes_to_the_same_again(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_a_reply_to_my_own_message_goes_to_the_same_again(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     first = ada.send(bob, eve, text="one")
     for narrow in (False, True):
         answer = reply(ada, first["message"], "one more", to_sender=narrow)
@@ -128,16 +114,15 @@ def test_a_reply_to_my_own_message_goes_to_the_same_again(daemon: RunningDaemon)
     assert [one["context"] for one in got(bob, "one more")] == [False, False]
 
 
-def test_a_note_to_myself_is_answered_to_myself(daemon: RunningDaemon) -> None:
-    ada = agent(daemon)
+def test_a_note_to_myself_is_answered_to_myself(daemon: RunningDaemon, ada: Party) -> None:
     note = ada.send(ada, text="remember")
     answer = reply(ada, note["ids"][0])
     assert people_of(daemon, answer) == [ada.address]
 
 
-def test_people_and_the_boss_get_it_as_everybody_else(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
-    chief = boss(daemon)
+def test_people_and_the_boss_get_it_as_everybody_else(
+    daemon: RunningDaemon, ada: Party, bob: Party, chief: Party
+) -> None:
     ada.send(bob, chief, text="for you both")
     reply(bob, own(bob, "for you both"), "from bob")
     (found,) = got(chief, "from bob")
@@ -149,9 +134,10 @@ def test_people_and_the_boss_get_it_as_everybody_else(daemon: RunningDaemon) -> 
 # --- those whom I may not write to ---------------------------------------------------------------
 
 
-def test_a_channel_that_i_may_not_post_to_is_skipped_and_named(daemon: RunningDaemon, tmp_path: Path) -> None:
+def test_a_channel_that_i_may_not_post_to_is_skipped_and_named(
+    daemon: RunningDaemon, tmp_path: Path, bob: Party, eve: Party
+) -> None:
     place = Place(tmp_path).bound(daemon)
-    bob, eve = agents(daemon, 2)
     place.owner.send(bob, eve, place.address, text="all of you")
     answer = reply(bob, own(bob, "all of you"), "from bob")
     assert answer["skipped"] == [place.address] and answer["elsewhere"] is True
@@ -190,8 +176,9 @@ def test_when_nobody_is_left_the_reply_is_refused_and_nothing_is_stored(
 
 
 @pytest.mark.parametrize("narrow", [False, True])
-def test_a_reply_to_a_deleted_or_foreign_message_is_not_found(daemon: RunningDaemon, narrow: bool) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_a_reply_to_a_deleted_or_foreign_message_is_not_found(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party, narrow: bool
+) -> None:
     foreign, deleted = ada.send(eve, text="not yours"), ada.send(bob, text="taken back")
     ada.call("message.delete", id=deleted["message"])
     before = stored(daemon)
@@ -201,16 +188,12 @@ def test_a_reply_to_a_deleted_or_foreign_message_is_not_found(daemon: RunningDae
     assert stored(daemon) == before
 
 
-def test_a_reply_without_a_recipient_and_without_what_it_answers_is_refused(daemon: RunningDaemon) -> None:
-    ada = agent(daemon)
-    assert ada.refusal("envelope.send", text="to whom?") == "no_recipient"
-
-
 # --- who has to act on it ---------------------------------------------------------------------------
 
 
-def test_an_agent_that_is_neither_answered_nor_mentioned_only_reads_it_along(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_an_agent_that_is_neither_answered_nor_mentioned_only_reads_it_along(
+    ada: Party, bob: Party, eve: Party
+) -> None:
     ada.send(bob, eve, text="who?")
     reply(bob, own(bob, "who?"), "me")
     (answered,), (beside,) = got(ada, "me"), got(eve, "me")
@@ -221,8 +204,9 @@ def test_an_agent_that_is_neither_answered_nor_mentioned_only_reads_it_along(dae
 
 
 @pytest.mark.parametrize("how", ["@{name}", "@all", "@{role}", "hey @{NAME}, you", "`@nobody` @{name}"])
-def test_an_agent_that_is_mentioned_gets_it_to_answer(daemon: RunningDaemon, how: str) -> None:
-    ada, bob = agents(daemon, 2)
+def test_an_agent_that_is_mentioned_gets_it_to_answer(
+    daemon: RunningDaemon, ada: Party, bob: Party, how: str
+) -> None:
     eve = agent(daemon, role=f"keeper-of-{bob.name}")
     ada.send(bob, eve, text="who?")
     words = how.format(name=eve.name, NAME=eve.name.upper(), role=f"keeper-of-{bob.name}")
@@ -232,8 +216,7 @@ def test_an_agent_that_is_mentioned_gets_it_to_answer(daemon: RunningDaemon, how
 
 
 @pytest.mark.parametrize("how", ["`@{name}`", "x@{name}.com", "@{name}x", "{name}"])
-def test_a_name_in_code_or_in_an_address_calls_nobody(daemon: RunningDaemon, how: str) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_a_name_in_code_or_in_an_address_calls_nobody(ada: Party, bob: Party, eve: Party, how: str) -> None:
     ada.send(bob, eve, text="who?")
     words = how.format(name=eve.name)
     reply(bob, own(bob, "who?"), f"like {words}")
@@ -241,17 +224,17 @@ def test_a_name_in_code_or_in_an_address_calls_nobody(daemon: RunningDaemon, how
 
 
 def test_who_is_only_shown_a_reply_gets_no_turn_and_sees_it_in_the_next_one_there(
-    team: Team, ada: Boss
+    team: Team, chief: Boss
 ) -> None:
     kai, max_ = team.hire(QUIET), team.hire(QUIET)
-    other = agent(ada.daemon)
-    ada.say(kai, max_, other, text="who?")
+    other = agent(chief.daemon)
+    chief.say(kai, max_, other, text="who?")
     wait_until(lambda: kai.turns() and max_.turns())
-    wait_until_idle(ada.daemon)
+    wait_until_idle(chief.daemon)
     reply(other, own(other, "who?"), "not me")
     reply(other, own(other, "who?"), f"@{kai.name} perhaps")
     wait_until(lambda: len(kai.turns()) == 2)
-    wait_until_idle(ada.daemon)
+    wait_until_idle(chief.daemon)
     assert len(max_.turns()) == 1
     shown = kai.turns()[1]
     assert shown.index("meanwhile: 1") < shown.index("not me") < shown.index(f"@{kai.name} perhaps")
@@ -259,7 +242,7 @@ def test_who_is_only_shown_a_reply_gets_no_turn_and_sees_it_in_the_next_one_ther
     assert [one["session"] for one in along["read_by"]] == [kai.runs()[1]["id"]]
     reply(other, own(other, "who?"), f"or @{kai.name}?")
     wait_until(lambda: len(kai.turns()) == 3)
-    wait_until_idle(ada.daemon)
+    wait_until_idle(chief.daemon)
     assert "not me" not in kai.turns()[2]
 
 
@@ -276,44 +259,46 @@ print({final!r})
 """)
 
 
-def test_a_reply_in_a_run_and_the_same_final_text_reach_nobody_twice(team: Team, ada: Boss) -> None:
-    other = agent(ada.daemon)
+def test_a_reply_in_a_run_and_the_same_final_text_reach_nobody_twice(team: Team, chief: Boss) -> None:
+    other = agent(chief.daemon)
     kai = hire_replier(team, "done", "done")
-    ada.say(kai, other, text="do it")
-    wait_until_idle(ada.daemon)
+    chief.say(kai, other, text="do it")
+    wait_until_idle(chief.daemon)
     [run] = kai.runs()
     assert run["status"] == "completed" and "not sent" in run["note"]
     assert (
         len(got(other, "done")) == 1
         and len(
-            [one for one in ada.list(page_size=100) if one["text"] == "done" and one["from"] == kai.address]
+            [one for one in chief.list(page_size=100) if one["text"] == "done" and one["from"] == kai.address]
         )
         == 1
     )
 
 
 def test_the_automatic_answer_stays_in_its_conversation_though_the_thread_is_elsewhere_too(
-    team: Team, ada: Boss
+    team: Team, chief: Boss
 ) -> None:
-    hidden = agent(ada.daemon)
+    hidden = agent(chief.daemon)
     kai = team.hire('print("my answer")')
-    first = ada.say(kai, text="what now?")
-    wait_until_idle(ada.daemon)
+    first = chief.say(kai, text="what now?")
+    wait_until_idle(chief.daemon)
     kai.send(hidden, "user:boss", text="with somebody", reply_to=first["ids"][0])
-    again = reply(ada, first["message"], "and now?", **{"from": "user:boss"}, to_sender=True)
-    wait_until_idle(ada.daemon)
+    again = reply(chief, first["message"], "and now?", **{"from": "user:boss"}, to_sender=True)
+    wait_until_idle(chief.daemon)
     answers = [
-        one for one in ada.list(page_size=100) if one["text"] == "my answer" and one["sender"] == kai.address
+        one
+        for one in chief.list(page_size=100)
+        if one["text"] == "my answer" and one["sender"] == kai.address
     ]
     assert {one["conversation"] for one in answers} == {first["conversation"]} and len(answers) == 2
     assert again["conversation"] == first["conversation"] and got(hidden, "my answer") == []
 
 
-def test_an_automatic_answer_to_several_starts_no_turn_of_the_silent_ones(team: Team, ada: Boss) -> None:
+def test_an_automatic_answer_to_several_starts_no_turn_of_the_silent_ones(team: Team, chief: Boss) -> None:
     kai, max_ = team.hire('print("I do it")'), team.hire(QUIET)
-    ada.say(kai, max_, text="who does it?")
+    chief.say(kai, max_, text="who does it?")
     wait_until(lambda: kai.turns() and max_.turns())
-    wait_until_idle(ada.daemon)
+    wait_until_idle(chief.daemon)
     assert len(max_.turns()) == 1 and len(kai.turns()) == 1
     assert [one["auto"] for one in got(max_, "I do it")] == [True]
 
@@ -321,11 +306,13 @@ def test_an_automatic_answer_to_several_starts_no_turn_of_the_silent_ones(team: 
 # --- later, repeated, scheduled, after a restart ------------------------------------------------------
 
 
-def test_a_deferred_reply_to_all_is_as_one_at_once_when_it_arrives(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_a_deferred_reply_to_all_is_as_one_at_once_when_it_arrives(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     first = ada.send(bob, eve, text="who?")
-    answer = reply(bob, own(bob, "who?"), "me, later", deliver_at="+1s")
+    answer = reply(bob, own(bob, "who?"), "me, later", deliver_at="+1h")
     assert answer["deliver_at"] and answer["conversation"] == first["conversation"]
+    bring(daemon, answer)
     wait_until(lambda: got(eve, "me, later"))
     (answered,), (beside,) = got(ada, "me, later"), got(eve, "me, later")
     assert (answered["context"], answered["status"]) == (False, "pending")
@@ -334,10 +321,9 @@ def test_a_deferred_reply_to_all_is_as_one_at_once_when_it_arrives(daemon: Runni
 
 
 def test_a_repeated_reply_to_all_sends_nothing_and_has_the_same_answer(
-    daemon: RunningDaemon, tmp_path: Path
+    daemon: RunningDaemon, tmp_path: Path, bob: Party, eve: Party
 ) -> None:
     place = Place(tmp_path).bound(daemon)
-    bob, eve = agents(daemon, 2)
     place.owner.send(bob, eve, place.address, text="all of you")
     answered = own(bob, "all of you")
     first = reply(bob, answered, "once", key="k")
@@ -351,6 +337,7 @@ def test_a_repeated_reply_to_all_sends_nothing_and_has_the_same_answer(
     )
 
 
+@pytest.mark.slow
 def test_a_reply_after_a_restart_goes_to_the_same(tmp_path: Path) -> None:
     with daemon_with_channels(tmp_path) as daemon:
         ada, bob, eve = agents(daemon, 3)
@@ -366,16 +353,7 @@ def test_a_reply_after_a_restart_goes_to_the_same(tmp_path: Path) -> None:
 # --- groups and the boss's phone -----------------------------------------------------------------------
 
 
-def club(owner: Party, *members: Party | str, **fields: Any) -> str:
-    """Create a group with a name of its own; return its address."""
-    name = f"club-of-{owner.name}"
-    given = [one if isinstance(one, str) else one.address for one in members]
-    owner.call("conversation.create", name=name, participants=given, **fields)
-    return f"group:{name}"
-
-
-def test_a_reply_to_a_post_of_a_group_goes_to_the_group(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_a_reply_to_a_post_of_a_group_goes_to_the_group(ada: Party, bob: Party, eve: Party) -> None:
     group = club(ada, bob, eve)
     first = ada.send(group, text="to all")
     answer = reply(bob, own(bob, "to all"), "from bob")
@@ -385,8 +363,9 @@ def test_a_reply_to_a_post_of_a_group_goes_to_the_group(daemon: RunningDaemon) -
     assert [one["context"] for one in (got(ada, "from bob")[0], got(eve, "from bob")[0])] == [False, True]
 
 
-def test_a_reply_to_the_sender_alone_of_a_post_of_a_group_is_private(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_a_reply_to_the_sender_alone_of_a_post_of_a_group_is_private(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     first = ada.send(club(ada, bob, eve), text="to all")
     answer = reply(bob, own(bob, "to all"), "only you", to_sender=True)
     assert people_of(daemon, answer) == [ada.address] and answer["elsewhere"]
@@ -395,8 +374,7 @@ def test_a_reply_to_the_sender_alone_of_a_post_of_a_group_is_private(daemon: Run
 
 
 @pytest.mark.parametrize("narrow", [False, True])
-def test_a_reply_to_my_own_post_goes_to_the_group_again(daemon: RunningDaemon, narrow: bool) -> None:
-    ada, bob = agents(daemon, 2)
+def test_a_reply_to_my_own_post_goes_to_the_group_again(ada: Party, bob: Party, narrow: bool) -> None:
     group = club(ada, bob)
     first = ada.send(group, text="to all")
     answer = reply(ada, first["ids"][0], "once more", to_sender=narrow)
@@ -404,8 +382,7 @@ def test_a_reply_to_my_own_post_goes_to_the_group_again(daemon: RunningDaemon, n
     assert ada.get(answer["ids"][0])["to"] == group
 
 
-def test_who_left_a_group_cannot_reply_there(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_who_left_a_group_cannot_reply_there(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
     group = club(ada, bob)
     ada.send(group, text="to all")
     answered = own(bob, "to all")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,11 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
-from tests.support.daemons import started, wait_until
+from tests.support.daemons import started
 from tests.support.parties import Party, agent, agents, at_once, boss, stored
 from tests.support.python_agents import Team, wait_until_idle
-from tests.support.scripted_channels import Place, daemon_with_channels, row
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.scripted_channels import Place, row
+from tests.support.waits import wait_until
 
 
 def say(who: Party, conversation: str, text: str = "here", **params: Any) -> Any:
@@ -56,10 +50,7 @@ def club(owner: Party, *members: Party, **fields: Any) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("named", ["{}", "group:{}", " {} "])
-def test_a_conversation_that_is_a_group_may_be_given_by_its_name(
-    two: tuple[Party, Party], named: str
-) -> None:
-    ada, bob = two
+def test_a_conversation_that_is_a_group_may_be_given_by_its_name(ada: Party, bob: Party, named: str) -> None:
     number, address = club(ada, bob)
     sent = say(bob, named.format(address.removeprefix("group:")), key="once")
     assert sent["conversation"] == number
@@ -68,8 +59,7 @@ def test_a_conversation_that_is_a_group_may_be_given_by_its_name(
     assert refusal(ada, address, to=[bob.address]) == "invalid_params"
 
 
-def test_in_a_private_conversation_it_goes_to_the_other_one(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_in_a_private_conversation_it_goes_to_the_other_one(ada: Party, bob: Party) -> None:
     first = ada.send(bob)
     answer = say(bob, first["conversation"])
     assert answer["conversation"] == first["conversation"] and answer["thread"] != first["thread"]
@@ -77,8 +67,9 @@ def test_in_a_private_conversation_it_goes_to_the_other_one(two: tuple[Party, Pa
     assert ada.get(answer["ids"][0])["seq"] == 2
 
 
-def test_in_an_adhoc_conversation_it_goes_to_all_others(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_in_an_adhoc_conversation_it_goes_to_all_others(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     first = ada.send(bob, eve)
     answer = say(eve, first["conversation"])
     assert recipients(daemon, answer) == [ada.address, bob.address]
@@ -86,32 +77,27 @@ def test_in_an_adhoc_conversation_it_goes_to_all_others(daemon: RunningDaemon) -
     assert [one["context"] for one in (ada.get(answer["ids"][0]), bob.get(answer["ids"][1]))] == [False] * 2
 
 
-def test_in_a_group_it_goes_to_the_group(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_in_a_group_it_goes_to_the_group(daemon: RunningDaemon, ada: Party, bob: Party, eve: Party) -> None:
     number, address = club(ada, bob, eve)
     sent = say(bob, number)
     assert recipients(daemon, sent) == [address, ada.address, eve.address]
     assert sent["conversation"] == number and len(sent["ids"]) == 1  # of the group, as with its address
 
 
-def test_in_the_conversation_with_oneself_it_goes_to_oneself(two: tuple[Party, Party]) -> None:
-    ada, _ = two
+def test_in_the_conversation_with_oneself_it_goes_to_oneself(ada: Party) -> None:
     first = ada.send(ada)
     assert recipients(ada.daemon, say(ada, first["conversation"])) == [ada.address]
 
 
-def test_with_the_boss_it_is_in_his_box_and_his_answer_comes_back(two: tuple[Party, Party]) -> None:
-    ada, _ = two
-    chief = boss(ada.daemon)
+def test_with_the_boss_it_is_in_his_box_and_his_answer_comes_back(ada: Party, chief: Party) -> None:
     number = ada.send(chief)["conversation"]
     assert recipients(ada.daemon, say(ada, number)) == [chief.address]
     assert recipients(ada.daemon, say(chief, number)) == [ada.address]
 
 
 def test_a_deleted_agent_is_left_out_and_named_and_it_stays_in_the_conversation(
-    daemon: RunningDaemon,
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
 ) -> None:
-    ada, bob, eve = agents(daemon, 3)
     number = ada.send(bob, eve)["conversation"]
     boss(daemon).call("agent.delete", name=eve.name)
     sent = say(ada, number)
@@ -121,8 +107,9 @@ def test_a_deleted_agent_is_left_out_and_named_and_it_stays_in_the_conversation(
     assert refusal(ada, number) == "unknown_recipient"
 
 
-def test_who_has_the_name_of_a_deleted_agent_later_does_not_get_it(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_who_has_the_name_of_a_deleted_agent_later_does_not_get_it(
+    daemon: RunningDaemon, ada: Party, bob: Party
+) -> None:
     number = ada.send(bob)["conversation"]
     boss(daemon).call("agent.delete", name=bob.name)
     later = agent(daemon, bob.name)
@@ -130,8 +117,7 @@ def test_who_has_the_name_of_a_deleted_agent_later_does_not_get_it(daemon: Runni
     assert refusal(later, number) == "not_found"
 
 
-def test_agent_system_reads_nothing(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_agent_system_reads_nothing(ada: Party, bob: Party) -> None:
     ada.call("agent.notify", name=bob.name, when="idle")
     wait_until(lambda: any(one["from"] == "agent:system" for one in ada.list()))
     [notice] = [one for one in ada.list() if one["from"] == "agent:system"]
@@ -141,16 +127,16 @@ def test_agent_system_reads_nothing(daemon: RunningDaemon) -> None:
 # --- who may -------------------------------------------------------------------------
 
 
-def test_who_is_not_in_it_does_not_find_it(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_who_is_not_in_it_does_not_find_it(daemon: RunningDaemon, ada: Party, bob: Party, eve: Party) -> None:
     private, (group, _) = ada.send(bob)["conversation"], club(ada, bob)
     for number in (private, group, "c999999"):
         assert refusal(eve, number) == "not_found"
     assert refusal(boss(daemon), private) == "not_found"  # he is none of the two
 
 
-def test_who_left_a_group_does_not_find_it_any_more(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_who_left_a_group_does_not_find_it_any_more(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     number, address = club(ada, bob, eve)
     bob.call("participant.leave", conversation=number)
     assert refusal(bob, number) == "not_found"
@@ -159,8 +145,9 @@ def test_who_left_a_group_does_not_find_it_any_more(daemon: RunningDaemon) -> No
     assert recipients(daemon, say(bob, number)) == [address, ada.address, eve.address]
 
 
-def test_the_boss_may_speak_in_any_group_and_as_anybody_in_theirs(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_the_boss_may_speak_in_any_group_and_as_anybody_in_theirs(
+    daemon: RunningDaemon, ada: Party, bob: Party
+) -> None:
     chief, (group, address) = boss(daemon), club(ada, bob)
     private = ada.send(bob)["conversation"]
     assert recipients(daemon, say(chief, group)) == [address, ada.address, bob.address]
@@ -168,8 +155,9 @@ def test_the_boss_may_speak_in_any_group_and_as_anybody_in_theirs(daemon: Runnin
     assert refusal(ada, private, **{"from": bob.address}) == "boss_only"
 
 
-def test_a_person_besides_the_boss_speaks_in_its_own_conversations_only(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_a_person_besides_the_boss_speaks_in_its_own_conversations_only(
+    daemon: RunningDaemon, ada: Party, bob: Party
+) -> None:
     token = boss(daemon).call("user.register", name=f"of-{ada.name}")["token"]
     person = Party(daemon, f"user:of-{ada.name}", token)
     own, foreign = ada.send(person)["conversation"], ada.send(bob)["conversation"]
@@ -177,17 +165,15 @@ def test_a_person_besides_the_boss_speaks_in_its_own_conversations_only(daemon: 
     assert refusal(person, foreign) == "not_found"
 
 
-def test_a_restricted_agent_may_not_send_there_either(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_a_restricted_agent_may_not_send_there_either(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
     number = bob.send(ada)["conversation"]
     boss(daemon).call("agent.permission.set", name=ada.name, level="restricted")
     assert refusal(ada, number) == "forbidden"
 
 
 def test_an_archived_conversation_takes_nothing_and_a_deleted_group_is_not_found(
-    daemon: RunningDaemon,
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
 ) -> None:
-    ada, bob, eve = agents(daemon, 3)
     number = ada.send(bob)["conversation"]
     boss(daemon).call("conversation.archive", conversation=number)
     assert refusal(ada, number) == "archived" and refusal(eve, number) == "not_found"
@@ -200,39 +186,20 @@ def test_an_archived_conversation_takes_nothing_and_a_deleted_group_is_not_found
     assert refusal(ada, group) == refusal(boss(daemon), group) == "not_found"
 
 
-def test_in_the_group_of_all_agents_the_right_to_broadcast_is_needed(daemon: RunningDaemon) -> None:
-    ada, _ = agents(daemon, 2)
+def test_in_the_group_of_all_agents_the_right_to_broadcast_is_needed(
+    daemon: RunningDaemon, ada: Party
+) -> None:
     number = boss(daemon).send("group:all")["conversation"]
     assert refusal(ada, number) == "forbidden"
     assert say(boss(daemon), number)["conversation"] == number
 
 
-@pytest.mark.parametrize(
-    ("params", "code"),
-    [
-        ({"conversation": "c1", "to": "agent:nex"}, "invalid_params"),
-        ({"conversation": "c1", "to_sender": True}, "invalid_params"),
-        ({"conversation": "m1"}, "bad_id"),
-        ({"conversation": "core"}, "unknown_recipient"),  # as for a name in `to`
-        ({"conversation": "group:a b"}, "bad_id"),
-        ({"conversation": ""}, "bad_id"),
-        ({"conversation": 0}, "bad_id"),
-        ({"conversation": [1]}, "invalid_params"),
-        ({}, "no_recipient"),
-    ],
-    ids=lambda value: repr(value)[:40],
-)
-def test_what_is_written_wrongly_is_refused(
-    two: tuple[Party, Party], params: dict[str, Any], code: str
-) -> None:
-    assert two[0].refusal("envelope.send", text="here", **params) == code
-
-
 # --- replies, keys, deferral ---------------------------------------------------------
 
 
-def test_with_reply_to_it_is_in_that_thread_and_in_that_conversation(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_with_reply_to_it_is_in_that_thread_and_in_that_conversation(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     all_of_them, first = ada.send(bob, eve), ada.send(bob)
     sent = say(bob, all_of_them["conversation"], reply_to=first["ids"][0])
     assert (sent["conversation"], sent["thread"]) == (all_of_them["conversation"], first["thread"])
@@ -243,8 +210,9 @@ def test_with_reply_to_it_is_in_that_thread_and_in_that_conversation(daemon: Run
     assert refusal(bob, all_of_them["conversation"], reply_to=foreign) == "not_found"
 
 
-def test_a_repeated_send_with_the_same_key_answers_the_first_answer(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_a_repeated_send_with_the_same_key_answers_the_first_answer(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     number = ada.send(bob, eve)["conversation"]
     first = say(ada, number, key="once")
     again = say(ada, number[1:], key="once")  # type: ignore[arg-type]
@@ -256,16 +224,14 @@ def test_a_repeated_send_with_the_same_key_answers_the_first_answer(daemon: Runn
     assert say(ada, number, key="once")["ids"] == first["ids"]  # also when it would be refused now
 
 
-def test_two_with_the_same_key_at_once_send_it_once(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_two_with_the_same_key_at_once_send_it_once(ada: Party, bob: Party) -> None:
     number = ada.send(bob)["conversation"]
     found = at_once([lambda: say(ada, number, key="same")] * 2)
     assert found[0]["ids"] == found[1]["ids"]
     assert sorted(one["duplicate"] for one in found) == [False, True]
 
 
-def test_deferred_for_a_group_it_waits_with_the_group(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_deferred_for_a_group_it_waits_with_the_group(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
     number, address = club(ada, bob)
     sent = say(ada, number, deliver_at="+1h")
     assert recipients(daemon, sent) == [address] and sent["deliver_at"]
@@ -274,8 +240,7 @@ def test_deferred_for_a_group_it_waits_with_the_group(daemon: RunningDaemon) -> 
     assert recipients(daemon, later) == [ada.address] and later["conversation"] == private
 
 
-def test_attachments_and_deadlines_go_with_it(two: tuple[Party, Party], tmp_path: Path) -> None:
-    ada, bob = two
+def test_attachments_and_deadlines_go_with_it(ada: Party, bob: Party, tmp_path: Path) -> None:
     number = ada.send(bob)["conversation"]
     file = tmp_path / "plan.txt"
     file.write_text("1. read")
@@ -326,8 +291,9 @@ def test_a_chat_that_is_not_bound_any_more_is_refused(daemon: RunningDaemon, tmp
     assert refusal(place.owner, number) == "not_bound"
 
 
-def test_who_got_the_conversation_of_an_agent_speaks_there_in_its_place(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_who_got_the_conversation_of_an_agent_speaks_there_in_its_place(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     number = ada.send(bob)["conversation"]
     boss(daemon).call(
         "control.send", event="stream.route", conversation=number, agent=bob.name, to=eve.address
@@ -336,6 +302,7 @@ def test_who_got_the_conversation_of_an_agent_speaks_there_in_its_place(daemon: 
     assert recipients(daemon, sent) == [ada.address] and sent["conversation"] == number
 
 
+@pytest.mark.slow
 def test_it_holds_over_a_restart(tmp_path: Path) -> None:
     with started(tmp_path) as running:
         ada, bob, eve = agents(running, 3)
@@ -345,8 +312,7 @@ def test_it_holds_over_a_restart(tmp_path: Path) -> None:
         assert recipients(running, say(bob, number)) == [ada.address, eve.address]
 
 
-def test_the_command_line_says_it_in_a_conversation(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_the_command_line_says_it_in_a_conversation(ada: Party, bob: Party) -> None:
     number = ada.send(bob)["conversation"]
     shell = Shell(ada.daemon.home.path)
     done = shell(

@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,8 +16,8 @@ from hiboss.core.crashpoint import SETUP_PROFILES
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon, running_daemon
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, at_once
+from tests.support.waits import wait_until
 
 
 @pytest.fixture
@@ -101,68 +100,6 @@ def test_without_a_provider_the_first_agent_fetches_its_mail(bare: RunningDaemon
     assert (nex["provider"], nex["mode"]) == (None, "pull")
 
 
-@pytest.fixture(scope="module")
-def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """A daemon whose home stays without set-up, since every one of these is refused."""
-    with running_daemon(tmp_path_factory.mktemp("d"), set_up=False) as running:
-        yield running
-        assert running.call("setup.check")["set_up"] is False
-
-
-@pytest.mark.parametrize(
-    ("wrong", "code"),
-    [
-        ({"timezone": "Mars/Olympus"}, "bad_timezone"),
-        ({"timezone": "Europe"}, "bad_timezone"),
-        ({"timezone": "../../etc/passwd"}, "bad_timezone"),
-        ({"timezone": "+02:00"}, "bad_timezone"),
-        ({"timezone": "a" * 4000}, "bad_timezone"),
-        ({"timezone": "UTC\x00"}, "bad_timezone"),
-        ({"agent_name": "boss"}, "bad_name"),
-        ({"agent_name": "two words"}, "bad_name"),
-        ({"agent_name": "../../x"}, "bad_name"),
-        ({"agent_name": "x" * 65}, "bad_name"),
-        ({"boss_name": "a\x00b"}, "bad_text"),
-        ({"boss_name": "ü" * 129}, "too_large"),
-        ({"boss_name": 5}, "invalid_params"),
-        ({"provider": "claud"}, "bad_provider"),
-        ({"provider": "command"}, "bad_provider"),  # set-up has no words for what it needs
-        ({"provider": "webhook"}, "bad_provider"),
-        ({"provider": 5}, "invalid_params"),
-        ({"boss": "Ada"}, "invalid_params"),
-    ],
-    ids=lambda value: repr(value)[:40],
-)
-def test_a_bad_word_sets_nothing_up(refusing: RunningDaemon, wrong: dict[str, Any], code: str) -> None:
-    with pytest.raises(Answered) as caught:
-        refusing.call(
-            "setup.execute", **{"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex", **wrong}
-        )
-    assert caught.value.stable_code == code
-    assert refusing.home.profiles() == []
-    with refusing.database() as database:
-        rows = [
-            database.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in ("user", "agent", "token")
-        ]
-        known = [row["address"] for row in database.execute("SELECT address FROM addresses")]
-    assert rows == [0, 0, 0]
-    assert known == ["agent:background"]  # which is the daemon's own, from its start
-    assert os.listdir(refusing.home.secrets) == []
-
-
-def test_a_mistyped_timezone_is_told_with_the_nearest_one(refusing: RunningDaemon) -> None:
-    with pytest.raises(Answered, match=r"did you mean Europe/Berlin\?"):
-        refusing.call("setup.execute", timezone="europe/berlin")
-
-
-@pytest.mark.parametrize("method", ["agent.list", "envelope.list", "envelope.send", "agent.self"])
-def test_before_setup_everybody_is_told_to_set_up(refusing: RunningDaemon, method: str) -> None:
-    for params in ({}, {"token": "hbb_" + "x" * 43}):
-        with pytest.raises(Answered, match="run: hiboss up") as caught:
-            refusing.call(method, **params)
-        assert caught.value.stable_code == "not_set_up"
-
-
 @pytest.mark.parametrize(
     "agent_names", [["nex"] * 6, ["one", "two", "three", "four"]], ids=["same", "different"]
 )
@@ -189,6 +126,7 @@ def test_of_setups_by_several_clients_at_once_one_changes(bare: RunningDaemon) -
     assert whoami(bare, bare.token("boss")) == "user:boss" and whoami(bare, bare.token("nex")) == "agent:nex"
 
 
+@pytest.mark.slow
 def test_a_crash_after_the_profiles_leaves_setup_to_be_done_again(tmp_path: Path) -> None:
     with running_daemon(tmp_path, set_up=False, HIBOSS_CRASH_AT=SETUP_PROFILES) as daemon:
         with pytest.raises(DaemonUnreachable):

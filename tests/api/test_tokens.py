@@ -16,8 +16,9 @@ from hiboss.cli.daemon_process import call_once
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import answers, ask, code, line, set_up, wait_until
+from tests.support.daemons import answers, ask, code, line, set_up
 from tests.support.parties import Party, agent, at_once, boss, stored
+from tests.support.waits import wait_until
 
 Ending = Callable[[Party, Party], Any]
 ENDINGS: dict[str, Ending] = {
@@ -254,9 +255,8 @@ def test_rotations_at_once_leave_one_token_and_the_profile_has_it(daemon: Runnin
 
 
 def test_of_two_boss_tokens_asked_for_with_the_old_one_at_once_only_one_is_given(
-    daemon: RunningDaemon,
+    daemon: RunningDaemon, chief: Party
 ) -> None:
-    chief = boss(daemon)
     found = at_once([lambda: chief.call("boss.token.rotate")] * 4)
     given = [answer for answer in found if not isinstance(answer, Answered)]
     assert {one.stable_code for one in found if isinstance(one, Answered)} == {"bad_token"}
@@ -275,10 +275,9 @@ def test_a_rotation_and_a_revocation_at_once_end_as_one_of_them(daemon: RunningD
         assert profile is None
 
 
-def test_a_token_that_could_not_be_kept_was_not_given(daemon: RunningDaemon) -> None:
+def test_a_token_that_could_not_be_kept_was_not_given(daemon: RunningDaemon, chief: Party) -> None:
     one = agent(daemon, profile=True)
     aside = f"{daemon.home.tokens}-aside"
-    chief = boss(daemon)
     os.rename(daemon.home.tokens, aside)
     try:
         for method, params in (

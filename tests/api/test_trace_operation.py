@@ -6,13 +6,15 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hiboss.api.operation import REGISTRY, Level
 from hiboss.store import traces
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
-from tests.support.parties import Party, agent, agents, boss
+from tests.support.parties import Party, agent, agents
 from tests.support.python_agents import Boss, Team
 from tests.support.shell_agents import Program
+from tests.support.waits import wait_until
 
 Trace = dict[str, Any]
 
@@ -28,14 +30,14 @@ def messages(found: Trace) -> list[tuple[str, str]]:
 
 
 def test_a_trace_shows_the_message_its_envelopes_its_runs_and_the_answer(
-    daemon: RunningDaemon, ada: Boss, team: Team
+    daemon: RunningDaemon, chief: Boss, team: Team
 ) -> None:
     kai = team.hire('print("all is green")')
-    sent = ada.send(kai, text="how is the build?", subject="Build")
+    sent = chief.send(kai, text="how is the build?", subject="Build")
     [number] = sent["ids"]
-    wait_until(lambda: ada.get(number)["status"] == "done")
-    found = trace(ada, number)
-    assert found == trace(ada, sent["message"])
+    wait_until(lambda: chief.get(number)["status"] == "done")
+    found = trace(chief, number)
+    assert found == trace(chief, sent["message"])
     assert (found["message"]["id"], found["message"]["preview"]) == (sent["message"], "Build")
     [envelope] = found["envelopes"]
     assert (envelope["id"], envelope["to"], envelope["receipt"]["state"]) == (number, kai.address, "done")
@@ -51,7 +53,7 @@ def test_a_trace_shows_the_message_its_envelopes_its_runs_and_the_answer(
 
 
 def test_what_came_of_it_goes_on_through_what_others_were_asked_and_shows_only_what_is_ones_own(
-    daemon: RunningDaemon, ada: Boss, tmp_path: Path
+    daemon: RunningDaemon, chief: Boss, tmp_path: Path
 ) -> None:
     asking, answering = Program(tmp_path / "kai"), Program(tmp_path / "lin")
     answering.waits("echo yes, green")
@@ -60,19 +62,20 @@ def test_what_came_of_it_goes_on_through_what_others_were_asked_and_shows_only_w
     kai = agent(daemon, provider="command", settings={"command": asking.command})
     nex = agent(daemon)
     number = nex.tell(kai, text="how is the build?")
-    wait_until(lambda: ada.get(number)["status"] == "done")
+    wait_until(lambda: chief.get(number)["status"] == "done")
     [asked] = lin.ids()
     asking.answers("it is green")
     answering.let_go()
     wait_until(nex.ids)
     whole = [(kai.address, "is it green?"), (lin.address, "yes, green"), (kai.address, "it is green")]
-    assert messages(trace(ada, number)) == whole
+    assert messages(trace(chief, number)) == whole
     assert messages(trace(nex, number)) == whole[2:]
     assert messages(trace(lin, asked)) == [(lin.address, "yes, green")]
 
 
-def test_replies_of_people_and_of_agents_without_turns_are_followed(daemon: RunningDaemon, ada: Boss) -> None:
-    nex, kai = agents(daemon, 2)
+def test_replies_of_people_and_of_agents_without_turns_are_followed(
+    chief: Boss, nex: Party, kai: Party
+) -> None:
     first = nex.tell(kai, text="one")
     second = kai.send(text="two", reply_to=first)["ids"][0]
     nex.send(text="three", reply_to=second)
@@ -93,21 +96,21 @@ def test_a_sender_sees_every_envelope_of_a_message_and_a_recipient_only_its_own(
         assert eve.refusal("envelope.trace", id=number) == "not_found"
 
 
-def test_a_deferred_message_is_not_found_by_its_recipient_before_it_arrives(daemon: RunningDaemon) -> None:
-    nex, kai = agents(daemon, 2)
+def test_a_deferred_message_is_not_found_by_its_recipient_before_it_arrives(nex: Party, kai: Party) -> None:
     sent = nex.send(kai, deliver_at="+1h")
     assert trace(nex, sent["message"])["envelopes"][0]["receipt"]["state"] == "deferred"
     for number in (*sent["ids"], sent["message"]):
         assert kai.refusal("envelope.trace", id=number) == "not_found"
 
 
-def test_the_error_of_a_run_is_for_its_agent_and_the_boss(daemon: RunningDaemon, tmp_path: Path) -> None:
+def test_the_error_of_a_run_is_for_its_agent_and_the_boss(
+    daemon: RunningDaemon, tmp_path: Path, chief: Party
+) -> None:
     program = Program(tmp_path)
     program.exits(3, "the secret plan of kai")
     kai = agent(daemon, provider="command", settings={"command": program.command})
     (nex,) = agents(daemon, 1)
     number = nex.tell(kai)
-    chief = boss(daemon)
     wait_until(lambda: any(one["status"] == "failed" for one in trace(chief, number)["runs"]))
     for who in (chief, kai):
         assert "the secret plan" in trace(who, number)["runs"][0]["error"]
@@ -116,8 +119,7 @@ def test_the_error_of_a_run_is_for_its_agent_and_the_boss(daemon: RunningDaemon,
     assert "secret" not in str(trace(nex, number))
 
 
-def test_a_deleted_message_shows_no_text_in_a_trace(daemon: RunningDaemon) -> None:
-    nex, kai = agents(daemon, 2)
+def test_a_deleted_message_shows_no_text_in_a_trace(nex: Party, kai: Party) -> None:
     number = nex.tell(kai, text="the first", subject="a subject")
     answer = kai.send(text="the answer", reply_to=number)["ids"][0]
     kai.call("message.delete", id=answer)
@@ -127,8 +129,7 @@ def test_a_deleted_message_shows_no_text_in_a_trace(daemon: RunningDaemon) -> No
     assert [(one["deleted"], one["preview"]) for one in found["messages"]] == [(True, "")]
 
 
-def test_more_messages_than_are_shown_are_said_to_be_more(daemon: RunningDaemon) -> None:
-    nex, kai = agents(daemon, 2)
+def test_more_messages_than_are_shown_are_said_to_be_more(nex: Party, kai: Party) -> None:
     number = nex.tell(kai)
     kai.flood(nex, 130, reply_to=number)
     found = trace(nex, number)
@@ -136,8 +137,10 @@ def test_more_messages_than_are_shown_are_said_to_be_more(daemon: RunningDaemon)
     assert [one["preview"] for one in found["messages"]] == [str(one) for one in range(100)]
 
 
-def test_a_walk_costs_the_same_beside_many_other_messages_of_the_same_sender(daemon: RunningDaemon) -> None:
-    nex, kai = agents(daemon, 2)
+@pytest.mark.slow
+def test_a_walk_costs_the_same_beside_many_other_messages_of_the_same_sender(
+    daemon: RunningDaemon, nex: Party, kai: Party
+) -> None:
 
     def cost(number: str) -> int:
         """Return how many steps of SQLite the walk takes, in hundreds."""

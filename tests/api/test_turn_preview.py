@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.parties import Party, agent, agents, boss
+from tests.support.parties import Party, agent, boss
 from tests.support.turn_reader import read_turn
 
 MINUTES = 60_000
@@ -58,8 +58,7 @@ def dump(daemon: RunningDaemon) -> str:
 # --- what is in it -------------------------------------------------------------------------
 
 
-def test_the_text_of_a_turn(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_the_text_of_a_turn(ada: Party, bob: Party) -> None:
     first = ada.tell(bob, text="is it green?", subject="build")
     second = boss(ada.daemon).tell(bob, text="well?", priority="high", **{"from": "user:boss"})
     found = preview(bob)
@@ -97,10 +96,8 @@ def test_a_turn_without_envelopes_is_its_context(two: tuple[Party, Party]) -> No
     assert read_turn(found["text"]).context["pending"] == "0"
 
 
-def test_times_are_in_the_zone_of_the_boss(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_times_are_in_the_zone_of_the_boss(ada: Party, bob: Party, chief: Party) -> None:
     ada.tell(bob)
-    chief = boss(ada.daemon)
     chief.call("boss.set", timezone="Asia/Kolkata")
     try:
         found = preview(bob)
@@ -112,8 +109,9 @@ def test_times_are_in_the_zone_of_the_boss(two: tuple[Party, Party]) -> None:
     )
 
 
-def test_an_agent_that_fetches_sees_all_due_in_the_order_of_claiming(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_an_agent_that_fetches_sees_all_due_in_the_order_of_claiming(
+    ada: Party, bob: Party, eve: Party
+) -> None:
     low, normal, high, critical = (
         ada.tell(eve, priority=one) for one in ("low", "normal", "high", "critical")
     )
@@ -122,8 +120,9 @@ def test_an_agent_that_fetches_sees_all_due_in_the_order_of_claiming(daemon: Run
     assert [one.header["envelope-id"] for one in read_turn(preview(eve)["text"]).envelopes] == shown(eve)
 
 
-def test_an_agent_with_turns_sees_the_conversation_whose_best_ranks_first(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_an_agent_with_turns_sees_the_conversation_whose_best_ranks_first(
+    ada: Party, bob: Party, eve: Party
+) -> None:
     let_run(eve)
     early, late = ada.tell(eve), ada.tell(eve, priority="low")
     assert shown(eve) == [early, late]
@@ -135,8 +134,7 @@ def test_an_agent_with_turns_sees_the_conversation_whose_best_ranks_first(daemon
     assert shown(eve) == [urgent, early, late]
 
 
-def test_an_agent_with_turns_sees_at_most_ten_at_once(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_an_agent_with_turns_sees_at_most_ten_at_once(ada: Party, bob: Party) -> None:
     let_run(bob)
     numbers = ada.flood(bob, 12)
     assert shown(bob) == numbers[:10] and preview(bob)["due"] == 12
@@ -144,8 +142,9 @@ def test_an_agent_with_turns_sees_at_most_ten_at_once(two: tuple[Party, Party]) 
     assert shown(bob) == numbers[10:]
 
 
-def test_after_15_minutes_of_waiting_anything_ranks_as_critical(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_after_15_minutes_of_waiting_anything_ranks_as_critical(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
+) -> None:
     low, critical = ada.tell(eve, priority="low"), bob.tell(eve, priority="critical")
     age(daemon, 14, low)
     assert shown(eve) == [critical, low]
@@ -155,8 +154,7 @@ def test_after_15_minutes_of_waiting_anything_ranks_as_critical(daemon: RunningD
     assert shown(eve) == [low]
 
 
-def test_what_is_not_due_is_not_in_it(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
+def test_what_is_not_due_is_not_in_it(daemon: RunningDaemon, ada: Party, bob: Party, eve: Party) -> None:
     kept = ada.tell(eve)
     ada.tell(eve, deliver_at="+1h")
     done, archived, cancelled, held, snoozed = (ada.tell(eve, priority="critical") for _ in range(5))
@@ -178,14 +176,12 @@ def test_what_is_not_due_is_not_in_it(daemon: RunningDaemon) -> None:
     change(daemon, "UPDATE envelope SET held_by = NULL WHERE id = ?", held[1:])
 
 
-def test_mail_to_oneself_and_to_several_is_in_it_once(daemon: RunningDaemon) -> None:
-    ada, bob = agents(daemon, 2)
+def test_mail_to_oneself_and_to_several_is_in_it_once(ada: Party, bob: Party) -> None:
     own, other = ada.send(ada, bob)["ids"]
     assert (shown(ada), shown(bob)) == ([own], [other])
 
 
-def test_redelivery_and_the_last_error_are_told(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_redelivery_and_the_last_error_are_told(ada: Party, bob: Party) -> None:
     number = ada.tell(bob)
     change(
         ada.daemon,
@@ -201,8 +197,7 @@ def test_redelivery_and_the_last_error_are_told(two: tuple[Party, Party]) -> Non
     assert "redelivered" not in preview(bob)["text"]
 
 
-def test_what_is_in_a_hand_for_the_first_time_is_not_redelivered(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_what_is_in_a_hand_for_the_first_time_is_not_redelivered(ada: Party, bob: Party) -> None:
     number = ada.tell(bob)
     assert [one["redelivered"] for one in bob.call("envelope.claim")["envelopes"]] == [False]
     bob.call("envelope.release", ids=[number])
@@ -235,8 +230,7 @@ def test_the_boss_in_a_private_chat(two: tuple[Party, Party]) -> None:
     assert text.endswith("\ntext:\n> hello")
 
 
-def test_messages_of_one_group_chat_stand_under_one_header(two: tuple[Party, Party]) -> None:
-    nex, kai = two
+def test_messages_of_one_group_chat_stand_under_one_header(nex: Party, kai: Party) -> None:
 
     def facts(name: str, title: str = "ops") -> dict[str, Any]:
         return {"author": {"name": name, "id": name}, "chat": {"kind": "group", "title": title, "id": "-9"}}
@@ -260,8 +254,7 @@ def test_messages_of_one_group_chat_stand_under_one_header(two: tuple[Party, Par
     ]
 
 
-def test_a_stranger_who_writes_a_whole_turn_is_still_a_stranger(two: tuple[Party, Party]) -> None:
-    nex, kai = two
+def test_a_stranger_who_writes_a_whole_turn_is_still_a_stranger(nex: Party, kai: Party) -> None:
     boss(nex.daemon).tell(nex, text="real", **{"from": "user:boss"})
     forged = preview(nex)["text"]
     number = kai.tell(nex, text=f"{forged}\r{forged}\u2028{forged}", subject=forged)
@@ -292,10 +285,8 @@ def test_the_context_is_at_most_250_characters_also_of_a_long_name_with_much_to_
 # --- who may see it ----------------------------------------------------------------------------
 
 
-def test_the_boss_names_the_agent_and_sees_what_it_sees(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_the_boss_names_the_agent_and_sees_what_it_sees(ada: Party, bob: Party, chief: Party) -> None:
     ada.tell(bob)
-    chief = boss(ada.daemon)
     for address in (bob.address, bob.address.replace("agent-", "AGENT-")):
         own, named = preview(bob), preview(chief, address=address)
         for found in (own, named):
@@ -304,29 +295,7 @@ def test_the_boss_names_the_agent_and_sees_what_it_sees(two: tuple[Party, Party]
     assert preview(bob, address=bob.address)["envelopes"] == named["envelopes"]
 
 
-@pytest.mark.parametrize(
-    ("params", "code", "word"),
-    [
-        ({}, "invalid_params", "--address"),
-        ({"address": "agent:nobody-here"}, "unknown_address", "agent:nobody-here"),
-        ({"address": "user:boss"}, "invalid_params", "agent:nex"),
-        ({"address": "nxe"}, "unknown_address", "did you mean nex?"),
-        ({"address": "channel:telegram:404"}, "unknown_address", "channel:telegram:404"),
-        ({"address": "agent:nex", "status": "pending"}, "invalid_params", "status"),
-        ({"address": 7}, "invalid_params", "address"),
-    ],
-    ids=str,
-)
-def test_the_boss_is_told_what_is_wrong(
-    daemon: RunningDaemon, params: dict[str, Any], code: str, word: str
-) -> None:
-    with pytest.raises(Answered) as caught:
-        preview(boss(daemon), **params)
-    assert caught.value.stable_code == code and word in caught.value.message
-
-
-def test_an_agent_sees_nobody_elses_turn(two: tuple[Party, Party]) -> None:
-    ada, bob = two
+def test_an_agent_sees_nobody_elses_turn(ada: Party, bob: Party) -> None:
     for address in (bob.address, "user:boss", "agent:nobody-here"):
         assert ada.refusal("turn.preview", address=address) == "boss_only"
     with pytest.raises(Answered) as caught:
@@ -344,9 +313,9 @@ def test_a_deleted_agent_has_no_turns(daemon: RunningDaemon) -> None:
 # --- looking changes nothing ---------------------------------------------------------------------
 
 
-def test_nothing_changes_by_being_shown(daemon: RunningDaemon) -> None:
-    ada, bob, eve = agents(daemon, 3)
-    chief = boss(daemon)
+def test_nothing_changes_by_being_shown(
+    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party, chief: Party
+) -> None:
     first = ada.tell(bob, text="one", deliver_at="+1D")
     second = ada.send(bob, eve, text="two", subject="s")["ids"][0]
     third = bob.tell(ada, reply_to=second, text="three")

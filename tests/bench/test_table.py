@@ -34,13 +34,13 @@ def test_each_row_shows_what_is_now_and_its_floor_and_its_aim() -> None:
     one = Figure(
         key="sends",
         work="durable sends",
-        value=8_000,
+        taken=[8_000],
         unit="/s",
         goal="10,000/s",
         p50=1.5,
         ratios=(ratio(0.25, floor=0.33, aim=0.4),),
     )
-    other = Figure(key="idle", work="daemon idle", value=63, unit="MB", at_most=80)
+    other = Figure(key="idle", work="daemon idle", taken=[62, 63, 70], unit="MB", at_most=80)
     head, _, sends, of_bare, idle = report.table([one, other], None).splitlines()
     assert head.split() == ["work", "now", "p50", "ms", "p99", "ms", "floor", "aim"]
     assert sends.split() == ["durable", "sends", "8,000/s", "1.50", "10,000/s"]
@@ -51,7 +51,7 @@ def test_each_row_shows_what_is_now_and_its_floor_and_its_aim() -> None:
 
 
 def test_a_row_says_what_it_was_in_an_earlier_run() -> None:
-    now = Figure(key="sends", work="durable sends", value=8_000, unit="/s", ratios=(ratio(0.5),))
+    now = Figure(key="sends", work="durable sends", taken=[8_000], unit="/s", ratios=(ratio(0.5),))
     was = {"figures": {"sends": {"value": 4_000, "ratios": {"to_bare": {"value": 0.25}}}}}
     head, _, sends, of_bare = report.table([now], was).splitlines()
     assert head.endswith("was")
@@ -62,7 +62,7 @@ def test_a_row_says_what_it_was_in_an_earlier_run() -> None:
 def test_on_a_busy_machine_only_the_floor_of_a_rate_is_excused() -> None:
     rate = Ratio(key="to_bare", value=0.2, of="of bare", floor=0.33, needs_quiet=True)
     work = ratio(4.0, sense=AT_MOST, floor=3.0)
-    one = Figure(key="sends", work="durable sends", value=8_000, unit="/s", ratios=(rate, work))
+    one = Figure(key="sends", work="durable sends", taken=[8_000], unit="/s", ratios=(rate, work))
     assert len(misses([one])) == 2
     (busy,) = on_a_busy_machine([one])
     assert [one.verdict for one in busy.ratios] == ["doubtful", "MISSED"]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.parties import Envelope, Party, agent, boss
+from tests.support.waits import wait_until
 
 
 class Folder:

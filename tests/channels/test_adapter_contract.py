@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -52,15 +51,12 @@ def test_every_adapter_of_ours_is_held_against_the_contract(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["../in/x.txt", "e1.txt/../../x", ".taken", "", "e1.txt\x00", "secret.txt"])
-def test_a_folder_changes_only_what_it_posted(tmp_path: Path, name: str) -> None:
-    async def story() -> None:
-        rig = FolderRig(tmp_path)
-        async with started(rig) as adapter:
-            mine = tmp_path / "here" / "out" / "secret.txt"
-            mine.write_text("of somebody else")
-            with pytest.raises(EnvelopeError):
-                await adapter.edit("here", name, "mine", "key")
-            await adapter.delete("here", name)
-            assert mine.read_text() == "of somebody else"
-
-    asyncio.run(story())
+async def test_a_folder_changes_only_what_it_posted(tmp_path: Path, name: str) -> None:
+    rig = FolderRig(tmp_path)
+    async with started(rig) as adapter:
+        mine = tmp_path / "here" / "out" / "secret.txt"
+        mine.write_text("of somebody else")
+        with pytest.raises(EnvelopeError):
+            await adapter.edit("here", name, "mine", "key")
+        await adapter.delete("here", name)
+        assert mine.read_text() == "of somebody else"

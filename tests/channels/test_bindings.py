@@ -10,9 +10,9 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.cli import Shell
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, agent, boss, stored
 from tests.support.scripted_channels import HANG, SCRIPTED, Place, daemon_with_channels, notices, row
+from tests.support.waits import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.channels.bound_folder import Folder
-from tests.support.daemons import wait_until
 from tests.support.parties import boss
 from tests.support.scripted_channels import daemon_with_channels
+from tests.support.waits import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +12,9 @@ import pytest
 from hiboss.core.contracts.inbound import Digested, Inbound, Update
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.channels.stored_updates import outcomes, received, rows, updates
-from tests.support.daemons import wait_until
 from tests.support.parties import boss
-from tests.support.scripted_channels import Place, daemon_with_channels
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d"), HIBOSS_INTAKE_PARALLEL_CHATS="4") as running:
-        yield running
-
+from tests.support.scripted_channels import Place
+from tests.support.waits import wait_until
 
 # --- the two stages ------------------------------------------------------------------
 

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.channels.stored_updates import outcomes, received, rows, updates
-from tests.support.daemons import wait_until
 from tests.support.parties import agent, boss
-from tests.support.scripted_channels import Place, daemon_with_channels, lane_error
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d"), HIBOSS_INTAKE_PARALLEL_CHATS="4") as running:
-        yield running
+from tests.support.scripted_channels import Place, lane_error
+from tests.support.waits import wait_until
 
 
 def test_each_topic_of_a_chat_is_a_place_of_its_own_and_answers_go_there(

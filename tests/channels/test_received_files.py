@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,7 @@ import pytest
 from hiboss.core.envelope import Attachment
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.channels.stored_updates import received
-from tests.support.scripted_channels import Place, daemon_with_channels
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.scripted_channels import Place
 
 
 @pytest.mark.parametrize(

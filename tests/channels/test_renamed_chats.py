@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +9,11 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.channels.stored_updates import received, rows
-from tests.support.daemons import wait_until
 from tests.support.followers import following
 from tests.support.parties import Party, agent, boss
 from tests.support.phones import Phone
-from tests.support.scripted_channels import Place, daemon_with_channels, lane_error, row
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.scripted_channels import Place, lane_error, row
+from tests.support.waits import wait_until
 
 
 def rename(place: Place, new: str, /, **facts: Any) -> None:

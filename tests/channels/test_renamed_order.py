@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.channels.stored_updates import outcomes, received
-from tests.support.daemons import wait_until
-from tests.support.scripted_channels import Place, daemon_with_channels
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.scripted_channels import Place
+from tests.support.waits import wait_until
 
 
 def rename(place: Place, old: str, new: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,9 @@ import pytest
 
 from hiboss.channels import supervisor as supervisor_module
 from hiboss.channels.registry import Registry
-from hiboss.channels.supervisor import PAUSES, STABLE_MS, Slot, Supervisor
+from hiboss.channels.supervisor import PAUSES, STABLE_MS, Slot, Supervisor, pause_after
 from hiboss.core.contracts.adapter import Taken
+from hiboss.core.contracts.failures import AccountError
 from hiboss.core.contracts.inbound import Update
 from hiboss.core.errors import BadSetting, UnknownAdapter
 from hiboss.core.events import AdapterFailed, AdapterRunning, Fact
@@ -23,16 +24,10 @@ from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support import forked_daemons
 from tests.support.cli import Shell
-from tests.support.daemons import wait_until
 from tests.support.faulty_adapters import DEAF, SECRET
 from tests.support.parties import agent, boss
 from tests.support.scripted_channels import Place, daemon_with_channels, notices, row
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.waits import happens, wait_until
 
 
 def bound(place: Place, daemon: RunningDaemon) -> Place:
@@ -330,12 +325,6 @@ async def watched() -> AsyncIterator[Watched]:
     await one.supervisor.close()
 
 
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.002)
-
-
 def pauses(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
     monkeypatch.setattr(supervisor_module, "PAUSES", seconds)
 
@@ -346,102 +335,94 @@ def test_pauses_grow_from_a_second_to_minutes() -> None:
     assert PAUSES[-1] >= 60
 
 
-def test_a_crashing_adapter_rests_for_the_pause_of_its_crash_and_does_not_spin(
+async def test_an_adapter_that_the_platform_does_not_let_start_is_tried_again_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses(monkeypatch, 3600.0)
+    monkeypatch.setattr(supervisor_module, "UNREACHABLE_SECONDS", 0.0)
+    async with watched() as one:
+        slot = one.add(Place(tmp_path).settings(fail_starts=3))
+        await happens(lambda: slot.state == "running")
+        slot.refusal = AccountError("rate_limited", "too many requests", 17)  # a time that it names is kept
+        assert pause_after(slot) == 17
+
+
+async def test_a_crashing_adapter_rests_for_the_pause_of_its_crash_and_does_not_spin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses(monkeypatch, 0.0, 0.0, 3600.0)
-    place = Place(tmp_path, kind="leaving")
+    place, rest, rests = Place(tmp_path, kind="leaving"), supervisor_module._sleep, list[float]()
 
-    async def story() -> None:
-        async with watched() as one:
-            slot = one.add(place)
-            await until(lambda: slot.crashes == 3)
-            for _ in range(50):
-                await asyncio.sleep(0.001)
-            assert place.life() == ["start", "stop"] * 3
-            assert slot.state == "failed"
+    async def noted(seconds: float, end: asyncio.Event) -> None:
+        rests.append(seconds)
+        await rest(seconds, end)
 
-    asyncio.run(story())
+    monkeypatch.setattr(supervisor_module, "_sleep", noted)
+    async with watched() as one:
+        slot = one.add(place)
+        await happens(lambda: rests == [0.0, 0.0, 3600.0])
+        assert place.life() == ["start", "stop"] * 3
+        assert slot.state == "failed"
 
 
-def test_the_last_pause_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_last_pause_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses(monkeypatch, 0.0)
     place = Place(tmp_path, kind="leaving")
-
-    async def story() -> None:
-        async with watched() as one:
-            slot = one.add(place)
-            await until(lambda: slot.crashes >= 5)
-            assert one.told.count(f"leaving:{place.name} fails") == 1
-
-    asyncio.run(story())
+    async with watched() as one:
+        slot = one.add(place)
+        await happens(lambda: slot.crashes >= 5)
+        assert one.told.count(f"leaving:{place.name} fails") == 1
 
 
-def test_having_run_well_for_a_while_an_adapter_is_forgiven(
+async def test_having_run_well_for_a_while_an_adapter_is_forgiven(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses(monkeypatch, 0.0)
     place = Place(tmp_path).settings(fail_starts=3)
-
-    async def story() -> None:
-        async with watched() as one:
-            slot = one.add(place)
-            await until(lambda: slot.state == "running")
-            assert slot.crashes == 3
-            pauses(monkeypatch, 3600.0)
-            slot.since -= STABLE_MS + 1
-            place.put_in_inbox("u1", wrong="no part of a message")  # this makes it crash
-            await until(lambda: slot.state == "failed")
-            assert slot.crashes == 1
-
-    asyncio.run(story())
+    async with watched() as one:
+        slot = one.add(place)
+        await happens(lambda: slot.state == "running")
+        assert slot.crashes == 3
+        pauses(monkeypatch, 3600.0)
+        slot.since -= STABLE_MS + 1
+        place.put_in_inbox("u1", wrong="no part of a message")  # this makes it crash
+        await happens(lambda: slot.state == "failed")
+        assert slot.crashes == 1
 
 
-def test_starts_and_failures_are_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_starts_and_failures_are_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pauses(monkeypatch, 0.0)
     place = Place(tmp_path).settings(fail_starts=1)
-
-    async def story() -> None:
-        async with watched() as one:
-            one.add(place)
-            await until(lambda: len(one.facts) == 2)
-            failed, running = one.facts
-            assert isinstance(failed, AdapterFailed)
-            assert failed.error == "the script refuses this start"
-            assert isinstance(running, AdapterRunning)
-            assert f"channel:{running.account}" == place.address
-
-    asyncio.run(story())
+    async with watched() as one:
+        one.add(place)
+        await happens(lambda: len(one.facts) == 2)
+        failed, running = one.facts
+        assert isinstance(failed, AdapterFailed)
+        assert failed.error == "the script refuses this start"
+        assert isinstance(running, AdapterRunning)
+        assert f"channel:{running.account}" == place.address
 
 
 @pytest.mark.parametrize("kind", ["noted", "clinging", "endless"])
-def test_closing_stops_every_adapter_once(tmp_path: Path, kind: str) -> None:
+async def test_closing_stops_every_adapter_once(tmp_path: Path, kind: str) -> None:
     place = Place(tmp_path, kind=kind)
-
-    async def story() -> None:
-        async with watched() as one:
-            one.add(place)
-            await until(lambda: place.life() == ["start"])
-            await one.supervisor.close()
-            assert place.life() == ["start", "stop"]
-            assert one.supervisor.slots == {}
-
-    asyncio.run(story())
+    async with watched() as one:
+        one.add(place)
+        await happens(lambda: place.life() == ["start"])
+        await one.supervisor.close()
+        assert place.life() == ["start", "stop"]
+        assert one.supervisor.slots == {}
 
 
-def test_an_unknown_kind_of_adapter_is_a_failure_of_that_binding_only(
+async def test_an_unknown_kind_of_adapter_is_a_failure_of_that_binding_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its module was removed from the settings while it was bound."""
     pauses(monkeypatch, 3600.0)
-
-    async def story() -> None:
-        async with watched() as one:
-            slot = one.add(Place(tmp_path, kind="gone"))
-            await until(lambda: slot.state == "failed")
-            assert "gone" in (slot.error or "")
-
-    asyncio.run(story())
+    async with watched() as one:
+        slot = one.add(Place(tmp_path, kind="gone"))
+        await happens(lambda: slot.state == "failed")
+        assert "gone" in (slot.error or "")
 
 
 def test_the_registry_refuses_modules_that_are_none_and_knows_near_matches() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import pytest
 
-from tests.support.cli import Done, Office, open_office, wait_until
+from tests.support.cli import Done, Office
+from tests.support.waits import wait_until
 
 ANSWERED, REFUSED, USAGE, TIMED_OUT = 0, 1, 2, 4
 # The same command with another limit for a wait inside a run.
@@ -19,12 +19,6 @@ ask.IN_A_RUN = "0.01s"
 sys.argv = ["hiboss", *sys.argv[1:]]
 main.main()
 """
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 @pytest.fixture

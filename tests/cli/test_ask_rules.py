@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from tests.support.cli import Office, open_office, wait_until
+from tests.support.cli import Office
+from tests.support.waits import wait_until
 
 PERMITS = """read turn
 echo '{"hiboss": "ask", "text": "May I?", "tool": "Bash", "detail": "git push", "subject": "git push"}'
 read answer
 echo done
 """
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def test_a_rule_is_made_listed_and_taken_back_by_commands(office: Office, tmp_path: Path) -> None:

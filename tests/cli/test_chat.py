@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.cli import Office, open_office
-from tests.support.talk import gated, said, talking
+from tests.support.talk import chatting, gated, said, talking
 
 EVIL = "\x1b]0;owned\x07\x1b[2Jred \x1b[31m\u202egnp.exe"
 
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        running.daemon.call("agent.set", token=running.token("boss"), name="nex", provider="demo")
-        yield running
+pytestmark = pytest.mark.usefixtures("demo_office")
 
 
 def tell_boss(office: Office, name: str, text: str, **params: Any) -> str:
@@ -48,8 +42,7 @@ def test_what_was_said_is_shown_and_broken_only_where_the_terminal_ends(office: 
     name = office.agent()
     long = "".join(f"{number:03}" for number in range(50))
     tell_boss(office, name, f"first line\n{long}\nlast line")
-    with talking(office, name, columns=columns) as terminal:
-        terminal.ready()
+    with chatting(office, name, columns=columns) as terminal:
         start = terminal.lines.index("  first line")
         assert re.fullmatch(rf"{name}  \d\d:\d\d", terminal.lines[start - 1])
         end = terminal.lines.index("  last line")
@@ -65,8 +58,7 @@ def test_what_was_said_is_shown_and_broken_only_where_the_terminal_ends(office: 
 def test_a_text_is_broken_between_words(office: Office) -> None:
     name = office.agent()
     tell_boss(office, name, "    an indented line of words that is longer than forty columns are\n\nend")
-    with talking(office, name, columns=40) as terminal:
-        terminal.ready()
+    with chatting(office, name, columns=40) as terminal:
         start = terminal.lines.index("      an indented line of words that is")
         assert terminal.lines[start + 1 : start + 4] == ["  longer than forty columns are", "", "  end"]
 
@@ -74,8 +66,7 @@ def test_a_text_is_broken_between_words(office: Office) -> None:
 def test_only_the_last_ten_messages_come_first_and_being_shown_they_are_read(office: Office) -> None:
     name = office.agent()
     ids = [tell_boss(office, name, f"number {number} of them") for number in range(12)]
-    with talking(office, name) as terminal:
-        terminal.ready()
+    with chatting(office, name) as terminal:
         assert "number 2 of them" in terminal.text
         assert "number 1 of them" not in terminal.text
         terminal.until(lambda: office.envelope(ids[-1])["read_at"])
@@ -83,10 +74,8 @@ def test_only_the_last_ten_messages_come_first_and_being_shown_they_are_read(off
 
 
 def test_a_question_and_its_answer_are_shown_once_each(office: Office) -> None:
-    with talking(office, "nex") as terminal:
-        terminal.ready()
-        terminal.press("what do parrots say?\r")
-        terminal.see("\n  You said: what do parrots say?")
+    with chatting(office, "nex") as terminal:
+        terminal.enter("what do parrots say?", "\n  You said: what do parrots say?")
         terminal.until(lambda: "is working" not in terminal.text)  # live, it looks the same
         terminal.see_last(">")
         assert [line for line in terminal.lines if "parrots" in line] == [
@@ -108,8 +97,7 @@ def test_no_message_steers_the_terminal_or_passes_for_a_header(office: Office, t
         f"{EVIL}\n\nyou  14:05\nyes, delete it all",
         attachments=[str(tmp_path / "a\x1b[2J.txt")],
     )
-    with talking(office, name) as terminal:
-        terminal.ready()
+    with chatting(office, name) as terminal:
         tell_boss(office, name, f"live {EVIL}")
         terminal.see("live ")
         terminal.see_last(">")
@@ -121,10 +109,8 @@ def test_no_message_steers_the_terminal_or_passes_for_a_header(office: Office, t
 
 
 def test_without_colours_there_are_none(office: Office) -> None:
-    with talking(office, "nex", env={"NO_COLOR": "1"}) as terminal:
-        terminal.ready()
-        terminal.press("plain\r")
-        terminal.see("You said: plain")
+    with chatting(office, "nex", env={"NO_COLOR": "1"}) as terminal:
+        terminal.enter("plain", "You said: plain")
         terminal.press("/quit\r")
         assert terminal.ended() == 0
         assert set(re.findall(rb"\x1b\[([0-9;]*)m", terminal.written)) <= {b"", b"0"}
@@ -132,10 +118,8 @@ def test_without_colours_there_are_none(office: Office) -> None:
 
 def test_mail_of_others_is_a_line_that_says_how_to_read_it(office: Office) -> None:
     name = office.agent()
-    with talking(office, "nex") as terminal:
-        terminal.ready()
-        terminal.press("hello\r")
-        terminal.see("\n  Hello Ada! I am nex.")
+    with chatting(office, "nex") as terminal:
+        terminal.enter("hello", "\n  Hello Ada! I am nex.")
         tell_boss(office, name, "the kettle\nboils")
         terminal.see(f'{name} wrote to you: "the kettle boils" (hiboss chat {name})')
         terminal.see_last(">")
@@ -148,12 +132,11 @@ def test_mail_of_others_is_a_line_that_says_how_to_read_it(office: Office) -> No
 def test_what_an_agent_says_while_it_works_is_shown_until_its_message_comes(
     office: Office, tmp_path: Path
 ) -> None:
-    with gated(office, tmp_path) as (name, gate), talking(office, name) as terminal:
-        terminal.ready()
-        terminal.press("the moon\r")
-        terminal.see(f"{name} is working, ", "; look into the files", "  thinking aloud about the moon")
-        terminal.press("typed meanwhile")
-        terminal.see_last("> typed meanwhile")
+    with gated(office, tmp_path) as (name, gate), chatting(office, name) as terminal:
+        terminal.enter(
+            "the moon", f"{name} is working, ", "; look into the files", "  thinking aloud about the moon"
+        )
+        terminal.type("typed meanwhile")
         gate.touch()
         terminal.see("answer to the moon")
         terminal.see_last("> typed meanwhile")
@@ -163,10 +146,8 @@ def test_what_an_agent_says_while_it_works_is_shown_until_its_message_comes(
 
 def test_what_comes_while_one_types_leaves_it_as_it_is(office: Office) -> None:
     name = office.agent()
-    with talking(office, name, columns=40) as terminal:
-        terminal.ready()
-        terminal.press("half a")
-        terminal.see_last("> half a")
+    with chatting(office, name, columns=40) as terminal:
+        terminal.type("half a")
         for number in range(5):
             tell_boss(office, name, f"piece {number} of what came")
         terminal.see("piece 4 of what came")
@@ -176,28 +157,11 @@ def test_what_comes_while_one_types_leaves_it_as_it_is(office: Office) -> None:
     assert texts(office, name)[-1] == "half a sentence"
 
 
-def test_a_run_can_be_cancelled_and_the_way_to_retry_is_shown(office: Office, tmp_path: Path) -> None:
-    with gated(office, tmp_path) as (name, _), talking(office, name) as terminal:
-        terminal.ready()
-        terminal.press("/cancel\r")
-        terminal.see("is not working on anything")
-        terminal.press("too much\r")
-        terminal.see("is working")
-        terminal.press("/cancel\r")
-        terminal.see("Cancelled. To retry: hiboss envelope retry e")
-        terminal.until(lambda: re.search("you: cancel r[0-9]+: applied", terminal.text), "the control")
-        # The command returns before the run has ended.
-        terminal.until(lambda: said(office, name)[0]["status"] == "cancelled")
-        terminal.until(lambda: "is working" not in terminal.text)
-
-
 def test_a_new_session_can_be_begun(office: Office) -> None:
     program = """sh -c 'echo "{\\"hiboss\\": \\"session\\", \\"id\\": \\"s-1\\"}"; echo "given ${HIBOSS_RESUME:-none}"'"""
     name = office.agent(provider="command", settings={"command": program})
-    with talking(office, name) as terminal:
-        terminal.ready()
-        terminal.press("/new\r")
-        terminal.see("The next message here begins a new session.")
+    with chatting(office, name) as terminal:
+        terminal.enter("/new", "The next message here begins a new session.")
         for number, answer in enumerate(("given none", "given s-1")):
             terminal.press(f"hello {number}\r")
             terminal.until(lambda answer=answer: texts(office, name)[-1:] == [answer])
@@ -212,8 +176,7 @@ def test_a_paused_agent_is_told_of_with_how_to_go_on(office: Office, tmp_path: P
         office.daemon.call("agent.pause", token=office.token("boss"), name=name, reason="lunch")
         with talking(office, name) as terminal:
             terminal.see(f"{name} is paused: lunch (hiboss agent resume {name})")
-            terminal.press("are you there?\r")
-            terminal.see("are you there?\n")
+            terminal.enter("are you there?", "are you there?\n")
             office.daemon.call("agent.resume", token=office.token("boss"), name=name)
             terminal.see("is working")
             terminal.until(lambda: "is paused" not in terminal.text)
@@ -225,8 +188,7 @@ def test_an_agent_that_is_at_work_for_somebody_else_is_told_of(office: Office, t
         office.send(other, name, "mine first")
         with talking(office, name) as terminal:
             terminal.see(f"{name} is working on something else")
-            terminal.press("and then mine\r")
-            terminal.see("you  ")
+            terminal.enter("and then mine", "you  ")
             assert "thinking aloud" not in terminal.text  # what it says there is not said here
 
 
@@ -235,23 +197,18 @@ def test_a_question_is_told_with_how_to_answer_it(office: Office, tmp_path: Path
     question = '{"hiboss": "ask", "text": "Now?", "options": ["yes", "no"]}'
     program.write_text(f"read turn\necho '{question}'\nread answer\necho done\n")
     name = office.agent(provider="command", settings={"command": f"sh {program}", "input": "open"})
-    with talking(office, name) as terminal:
-        terminal.ready()
-        terminal.press("go\r")
-        terminal.see("  Now?\n\n  1. yes\n  2. no\n", "\nto answer: /answer q")
+    with chatting(office, name) as terminal:
+        terminal.enter("go", "  Now?\n\n  1. yes\n  2. no\n", "\nto answer: /answer q")
         terminal.see(f"{name} waits for an answer")
         [ask] = [one["id"] for one in asks(office) if one["asker"] == f"agent:{name}"]
-        terminal.press(f"/answer {ask} YES\r")
-        terminal.see(f"you answered {ask}: yes", "  done")
+        terminal.enter(f"/answer {ask} YES", f"you answered {ask}: yes", "  done")
         assert terminal.text.count("Now?") == 1
 
 
 def test_a_provider_that_is_missing_is_told_of(office: Office) -> None:
     name = office.agent(provider="command", settings={"command": "/nowhere/agent"})
-    with talking(office, name, columns=200) as terminal:
-        terminal.ready()
-        terminal.press("hello\r")
-        terminal.see(f"{name} cannot answer now: the program /nowhere/agent was not found")
+    with chatting(office, name, columns=200) as terminal:
+        terminal.enter("hello", f"{name} cannot answer now: the program /nowhere/agent was not found")
 
 
 # --- what is typed -------------------------------------------------------------------
@@ -259,8 +216,7 @@ def test_a_provider_that_is_missing_is_told_of(office: Office) -> None:
 
 def test_a_message_of_several_lines_is_one_message(office: Office) -> None:
     name = office.agent()
-    with talking(office, name) as terminal:
-        terminal.ready()
+    with chatting(office, name) as terminal:
         terminal.press("one\x1b\rtwo\nthree\\\r")
         terminal.paste("four\r\nfive\n")
         terminal.press("six")
@@ -275,20 +231,17 @@ def test_files_gather_until_the_next_message(office: Office, tmp_path: Path) -> 
     name = office.agent()
     for file in ("first.txt", "with blank.txt", "third.txt"):
         (tmp_path / file).write_text(file)
-    with talking(office, name, columns=300, env={"HOME": str(tmp_path)}) as terminal:
-        terminal.ready()
-        terminal.press("/file ~/first.txt\r")
-        terminal.see(f"with your next message: {tmp_path}/first.txt")
-        terminal.press(f"/file {tmp_path}/nowhere.txt\r")
-        terminal.see(f"error: /file: there is no file {tmp_path}/nowhere.txt")
+    with chatting(office, name, columns=300, env={"HOME": str(tmp_path)}) as terminal:
+        terminal.enter("/file ~/first.txt", f"with your next message: {tmp_path}/first.txt")
+        terminal.enter(
+            f"/file {tmp_path}/nowhere.txt", f"error: /file: there is no file {tmp_path}/nowhere.txt"
+        )
         terminal.see_last(f"> /file {tmp_path}/nowhere.txt")
         terminal.press("\x03")
         terminal.see_last(">")
         assert "with your next message" in terminal.text  # what is typed goes first
-        terminal.press(f"/file '{tmp_path}/with blank.txt'\r")
-        terminal.see("with blank.txt")
-        terminal.press("/file ~/third.txt three files for you\r")
-        terminal.see('- [file] "third.txt" (')
+        terminal.enter(f"/file '{tmp_path}/with blank.txt'", "with blank.txt")
+        terminal.enter("/file ~/third.txt three files for you", '- [file] "third.txt" (')
         terminal.see_last(">")
         assert "with your next message" not in terminal.text
     (one,) = said(office, name)
@@ -299,40 +252,32 @@ def test_files_gather_until_the_next_message(office: Office, tmp_path: Path) -> 
 def test_a_file_can_go_without_a_word_and_be_dropped_again(office: Office, tmp_path: Path) -> None:
     name = office.agent()
     (tmp_path / "a.txt").write_text("x")
-    with talking(office, name, columns=200) as terminal:
-        terminal.ready()
-        terminal.press(f"/file {tmp_path}/a.txt\r")
-        terminal.see("with your next message")
+    with chatting(office, name, columns=200) as terminal:
+        terminal.enter(f"/file {tmp_path}/a.txt", "with your next message")
         terminal.press("\x03")
         terminal.until(lambda: "with your next message" not in terminal.text)
-        terminal.press(f"   \r/file {tmp_path}/a.txt\r")
-        terminal.see("with your next message")
-        terminal.press("\r")
-        terminal.see('- [file] "a.txt" (')
+        terminal.enter(f"   \r/file {tmp_path}/a.txt", "with your next message")
+        terminal.enter("", '- [file] "a.txt" (')
     assert [(one["text"], len(one["attachments"])) for one in said(office, name)] == [("", 1)]
 
 
 def test_an_unknown_command_is_refused_and_kept_and_nothing_is_sent(office: Office) -> None:
     name = office.agent()
-    with talking(office, name, columns=200) as terminal:
-        terminal.ready()
-        terminal.press("/hepl me\r")
-        terminal.see("error: there is no command /hepl (did you mean /help?); there are /help, /status")
+    with chatting(office, name, columns=200) as terminal:
+        terminal.enter(
+            "/hepl me", "error: there is no command /hepl (did you mean /help?); there are /help, /status"
+        )
         terminal.see_last("> /hepl me")
-        terminal.press("\x03/status now\r")
-        terminal.see("error: /status takes no text")
+        terminal.enter("\x03/status now", "error: /status takes no text")
         terminal.press("\x03//etc/passwd is a path\r")
         terminal.until(lambda: texts(office, name))
     assert texts(office, name) == ["/etc/passwd is a path"]
 
 
 def test_the_commands_say_how_things_stand(office: Office) -> None:
-    with talking(office, "nex", rows=100) as terminal:
-        terminal.ready()
-        terminal.press("/help\r")
-        terminal.see("Alt-Enter, Ctrl-J", "/agents", "/cancel", "/quit")
-        terminal.press("/status\r")
-        terminal.see("address: agent:nex\nmode: run\nprovider: demo\nstate: idle")
+    with chatting(office, "nex", rows=100) as terminal:
+        terminal.enter("/help", "Alt-Enter, Ctrl-J", "/agents", "/cancel", "/quit")
+        terminal.enter("/status", "address: agent:nex\nmode: run\nprovider: demo\nstate: idle")
         terminal.press("/agents\r")
         terminal.until(lambda: re.search(r"^nex +idle +0\b", terminal.text, re.MULTILINE), "the table")
 
@@ -340,8 +285,7 @@ def test_the_commands_say_how_things_stand(office: Office) -> None:
 @pytest.mark.parametrize("keys", ["/quit\r", "\x04", "typed\x03\x03"])
 def test_it_ends_well(office: Office, keys: str) -> None:
     name = office.agent()
-    with talking(office, name) as terminal:
-        terminal.ready()
+    with chatting(office, name) as terminal:
         terminal.press(keys)
         assert terminal.ended() == 0
     assert texts(office, name) == []
@@ -349,8 +293,7 @@ def test_it_ends_well(office: Office, keys: str) -> None:
 
 def test_what_was_sent_just_before_the_end_is_sent(office: Office) -> None:
     name = office.agent()
-    with talking(office, name) as terminal:
-        terminal.ready()
+    with chatting(office, name) as terminal:
         terminal.press("last words\r/quit\r")
         assert terminal.ended() == 0
     assert texts(office, name) == ["last words"]
@@ -379,8 +322,7 @@ def test_on_a_terminal_that_answers_late_nothing_is_shown_twice_or_erased(office
 def test_a_daemon_that_is_restarted_loses_nothing_and_shows_nothing_twice(tmp_path: Path) -> None:
     with open_office(tmp_path) as office:
         name = office.agent()
-        with talking(office, name, columns=300) as terminal:
-            terminal.ready()
+        with chatting(office, name, columns=300) as terminal:
             tell_boss(office, name, "before the storm")
             terminal.see("before the storm")
             office.daemon.kill()
@@ -408,24 +350,19 @@ def test_a_message_that_is_refused_can_be_sent_again_with_its_files(office: Offi
     name = office.agent()
     file = tmp_path / "a.txt"
     file.write_text("x")
-    with talking(office, name, columns=200) as terminal:
-        terminal.ready()
-        terminal.press(f"/file {file}\r")
-        terminal.see("with your next message")
+    with chatting(office, name, columns=200) as terminal:
+        terminal.enter(f"/file {file}", "with your next message")
         file.unlink()
-        terminal.press("see this\r")
-        terminal.see("code: attachment_missing", f"with your next message: {file}")
+        terminal.enter("see this", "code: attachment_missing", f"with your next message: {file}")
         terminal.see_last("> see this")
         file.write_text("x")
-        terminal.press("\r")
-        terminal.see('- [file] "a.txt" (')
+        terminal.enter("", '- [file] "a.txt" (')
     assert [(one["text"], len(one["attachments"])) for one in said(office, name)] == [("see this", 1)]
 
 
 def test_somebody_whose_token_ends_is_told_and_it_is_over(office: Office) -> None:
     name = office.agent()
-    with talking(office, "nex", "--as", name, columns=200) as terminal:
-        terminal.ready()
+    with chatting(office, "nex", "--as", name, columns=200) as terminal:
         office.daemon.call("agent.delete", token=office.token("boss"), name=name)
         office.send("nex", "nex", "wake up")  # or it is noticed some seconds later
         assert terminal.ended() == 1
@@ -433,14 +370,11 @@ def test_somebody_whose_token_ends_is_told_and_it_is_over(office: Office) -> Non
 
 
 def test_the_window_may_change_its_size(office: Office) -> None:
-    with talking(office, "nex", columns=80) as terminal:
-        terminal.ready()
-        terminal.press("some words that take more than forty columns")
-        terminal.see_last("> some words that take more than forty columns")
+    with chatting(office, "nex", columns=80) as terminal:
+        terminal.type("some words that take more than forty columns")
         terminal.resize(40, 50)
         terminal.see_last("  olumns")
-        terminal.press("\r")
-        terminal.see("You said: some words that take more\n  than forty columns")
+        terminal.enter("", "You said: some words that take more\n  than forty columns")
 
 
 @pytest.mark.parametrize("wraps_again", [False, True])
@@ -449,10 +383,8 @@ def test_a_window_that_changes_its_size_while_an_answer_comes_keeps_no_stale_lin
     office: Office, tmp_path: Path, before: int, after: int, wraps_again: bool
 ) -> None:
     question = "a question that is long enough to need more than one row of the window"
-    with gated(office, tmp_path) as (name, gate), talking(office, name, columns=before) as terminal:
-        terminal.ready()
-        terminal.press(f"{question}\r")
-        terminal.see(f"{name} is working, ", "thinking aloud")
+    with gated(office, tmp_path) as (name, gate), chatting(office, name, columns=before) as terminal:
+        terminal.enter(f"{question}", f"{name} is working, ", "thinking aloud")
         terminal.press("typed meanwhile, and this is long enough as well")
         terminal.until(lambda: terminal.flat.endswith("as well"))
         terminal.resize(after, 50, wraps_again=wraps_again)

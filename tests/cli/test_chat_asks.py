@@ -9,14 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import Office, open_office
-from tests.support.talk import Terminal, gated, said, talking
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.cli import Office
+from tests.support.talk import Terminal, chatting, gated, said, talking
 
 
 @pytest.fixture(autouse=True)
@@ -45,13 +39,14 @@ def ask(office: Office, number: str) -> dict[str, Any]:
 
 def test_an_ask_is_shown_with_its_options_and_answered_with_a_comment(office: Office) -> None:
     name = office.agent()
-    with talking(office, name) as terminal:
-        terminal.ready()
+    with chatting(office, name) as terminal:
         number = asks(office, name, options=["yes", "yes, always", "no"])
         terminal.see("  Deploy?\n\n  1. yes\n  2. yes, always\n  3. no\nto answer: /answer", number)
         assert "hiboss ask answer" not in terminal.text
-        terminal.press(f"/answer {number} Yes, always but not on Fridays\r")
-        terminal.see(f'you answered {number}: "yes, always" ("but not on Fridays")')
+        terminal.enter(
+            f"/answer {number} Yes, always but not on Fridays",
+            f'you answered {number}: "yes, always" ("but not on Fridays")',
+        )
         terminal.see_last(">")
     found = ask(office, number)
     assert (found["answer"], found["comment"]) == ("yes, always", "but not on Fridays")
@@ -70,19 +65,20 @@ def test_an_ask_of_another_agent_is_one_line_and_can_be_answered_here(office: Of
         terminal.ready()
         second = asks(office, other, "Now?\nyou  14:05", options=["go on", "stop"])
         terminal.see(f'{other} asks {second}: "Now? you 14:05" (go on, stop): /answer {second} 1')
-        terminal.press(f"/answer {second} 2\r/answer {first} no\r")
-        terminal.see(f"you answered {second}: stop", f"you answered {first}: no")
+        terminal.enter(
+            f"/answer {second} 2\r/answer {first} no",
+            f"you answered {second}: stop",
+            f"you answered {first}: no",
+        )
     assert (ask(office, first)["answer"], ask(office, second)["answer"]) == ("no", "stop")
 
 
 def test_an_answer_from_elsewhere_is_a_line_and_leaves_what_is_typed(office: Office) -> None:
     name = office.agent()
-    with talking(office, name) as terminal:
-        terminal.ready()
+    with chatting(office, name) as terminal:
         number = asks(office, name)
         terminal.see(f"to answer: /answer {number} yes")
-        terminal.press("half a")
-        terminal.see_last("> half a")
+        terminal.type("half a")
         call(office, "ask.answer", id=number, choice="no")
         terminal.see(f"you answered {number}: no")
         terminal.see_last("> half a")
@@ -93,33 +89,32 @@ def test_an_answer_from_elsewhere_is_a_line_and_leaves_what_is_typed(office: Off
 
 def test_who_is_too_late_is_told_who_was_first_and_a_wrong_option_what_would_be_right(office: Office) -> None:
     name = office.agent()
-    with talking(office, name, columns=150) as terminal:
-        terminal.ready()
+    with chatting(office, name, columns=150) as terminal:
         number = asks(office, name)
         terminal.see("to answer:")
-        terminal.press(f"/answer {number} maybe tomorrow\r")
-        terminal.see("error: maybe tomorrow is no option of", "the options are: yes, no")
+        terminal.enter(
+            f"/answer {number} maybe tomorrow",
+            "error: maybe tomorrow is no option of",
+            "the options are: yes, no",
+        )
         call(office, "ask.answer", id=number, choice="yes")
-        terminal.press(f"/answer {number} no\r")
-        terminal.see(f"error: {number} was settled before: user:boss answered yes")
-        terminal.press("/answer q999999 no\r")
-        terminal.see("q999999")
-        terminal.press("/answer yes\r")
-        terminal.see("error: /answer: name the ask and one of its options, like /answer q2 yes")
+        terminal.enter(f"/answer {number} no", f"error: {number} was settled before: user:boss answered yes")
+        terminal.enter("/answer q999999 no", "q999999")
+        terminal.enter(
+            "/answer yes", "error: /answer: name the ask and one of its options, like /answer q2 yes"
+        )
         terminal.see_last("> /answer yes")
     assert ask(office, number)["answer"] == "yes"
 
 
 def test_an_ask_that_is_taken_back_is_told_once(office: Office) -> None:
     name = office.agent()
-    with talking(office, name, columns=120) as terminal:
-        terminal.ready()
+    with chatting(office, name, columns=120) as terminal:
         number = asks(office, name)
         terminal.see("to answer:")
         call(office, "ask.cancel", name, id=number)
         terminal.see(f"No answer is needed any more to {number}")
-        terminal.press("/agents\r")
-        terminal.see("fetches")
+        terminal.enter("/agents", "fetches")
         assert f"cancelled {number}" not in terminal.text
 
 
@@ -127,8 +122,7 @@ def test_a_message_that_only_claims_to_be_an_ask_is_a_message(office: Office) ->
     name, other = office.agent(), office.agent()
     real = asks(office, other)
     text = f"Your password?\nTo answer {real}: hiboss ask answer {real} --choice yes"
-    with talking(office, name) as terminal:
-        terminal.ready()
+    with chatting(office, name) as terminal:
         for claimed in (real, "q999999", 7, ["q1"], f"{real} yes"):
             call(office, "envelope.send", name, to="user:boss", text=text, metadata={"ask": claimed})
         call(office, "envelope.send", name, to="user:boss", text="the last one")
@@ -140,8 +134,7 @@ def test_a_message_that_only_claims_to_be_an_ask_is_a_message(office: Office) ->
 def test_the_asker_sees_its_own_ask_without_a_way_to_answer_it(office: Office) -> None:
     name = office.agent()
     number = asks(office, name)
-    with talking(office, "user:boss", "--as", name) as terminal:
-        terminal.ready()
+    with chatting(office, "user:boss", "--as", name) as terminal:
         assert "Deploy?" in terminal.text and "to answer" not in terminal.text
         call(office, "ask.answer", id=number, choice="yes")
         terminal.see(f"boss answered {number}: yes")
@@ -155,50 +148,35 @@ def control(terminal: Terminal, words: str) -> None:
 
 
 def test_a_run_is_paused_resumed_and_cancelled_and_each_is_a_line(office: Office, tmp_path: Path) -> None:
-    with gated(office, tmp_path) as (name, _), talking(office, name) as terminal:
-        terminal.ready()
+    with gated(office, tmp_path) as (name, _), chatting(office, name) as terminal:
         for command in ("/pause", "/cancel"):
-            terminal.press(f"{command}\r")
-            terminal.see("is not working on anything")
-        terminal.press("too much\r")
-        terminal.see("thinking aloud")
-        terminal.press("/resume\r")
-        terminal.see("/resume was refused: r")
-        terminal.press("/pause\r")
-        terminal.see("Paused. /resume lets it go on", "(paused; /resume lets it go on)")
+            terminal.enter(f"{command}", "is not working on anything")
+        terminal.enter("too much", "thinking aloud")
+        terminal.enter("/resume", "/resume was refused: r")
+        terminal.enter("/pause", "Paused. /resume lets it go on", "(paused; /resume lets it go on)")
         control(terminal, "pause r[0-9]+: applied")
-        terminal.press("/resume\r")
-        terminal.see("It goes on.")
+        terminal.enter("/resume", "It goes on.")
         control(terminal, "resume r[0-9]+: applied")
         terminal.until(lambda: "(paused; " not in terminal.text)
-        terminal.press("/cancel\r")
-        terminal.see("Cancelled. To retry: hiboss envelope retry e")
+        terminal.enter("/cancel", "Cancelled. To retry: hiboss envelope retry e")
         control(terminal, "cancel r[0-9]+: applied")
         terminal.until(lambda: said(office, name)[0]["status"] == "cancelled")
 
 
 def test_everything_can_be_stopped_and_go_on(office: Office, tmp_path: Path) -> None:
-    with gated(office, tmp_path) as (name, gate), talking(office, name) as terminal:
-        terminal.ready()
-        terminal.press("/go\r")
-        terminal.see("Nothing was stopped.")
-        terminal.press("work\r")
-        terminal.see("thinking aloud")
-        terminal.press("/stop\r")
-        terminal.see("error: /stop all ends what every agent is doing")
-        terminal.press("\x03/stop all\r")
-        terminal.see("Everything is stopped. 1 run ends, and nobody gets a turn until /go")
+    with gated(office, tmp_path) as (name, gate), chatting(office, name) as terminal:
+        terminal.enter("/go", "Nothing was stopped.")
+        terminal.enter("work", "thinking aloud")
+        terminal.enter("/stop", "error: /stop all ends what every agent is doing")
+        terminal.enter("\x03/stop all", "Everything is stopped. 1 run ends, and nobody gets a turn until /go")
         assert call(office, "breaker.status")["breaker"] is not None
         gate.touch()
-        terminal.press("/go\r")
-        terminal.see("Everybody works again.", "answer to work")
+        terminal.enter("/go", "Everybody works again.", "answer to work")
     assert call(office, "breaker.status")["breaker"] is None
 
 
 def test_who_may_not_stop_everything_is_refused(office: Office) -> None:
     name = office.agent()
-    with talking(office, "user:boss", "--as", name, columns=150) as terminal:
-        terminal.ready()
-        terminal.press("/stop all\r")
-        terminal.see("error: ")
+    with chatting(office, "user:boss", "--as", name, columns=150) as terminal:
+        terminal.enter("/stop all", "error: ")
     assert call(office, "breaker.status")["breaker"] is None

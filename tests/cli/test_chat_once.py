@@ -11,15 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import HIBOSS, SECONDS, Done, Office, Shell, open_office, wait_until
+from tests.support.cli import HIBOSS, SECONDS, Done, Office, Shell, open_office
 from tests.support.talk import gated, said
+from tests.support.waits import wait_until
 
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        running.daemon.call("agent.set", token=running.token("boss"), name="nex", provider="demo")
-        yield running
+pytestmark = pytest.mark.usefixtures("demo_office")
 
 
 class Asking:
@@ -286,18 +282,6 @@ def test_without_a_name_it_is_the_only_agent_or_the_first_that_is_given_turns(tm
             office.daemon.call("agent.delete", token=boss, name=name)
         done = office("chat", "--once", "hello?")
         assert done.rc == 2 and "hiboss agent register nex --provider demo" in done.stderr
-
-
-def test_wrong_words_are_refused(office: Office, tmp_path: Path) -> None:
-    for words, part in [
-        (["--once", "x", "--timeout", "soon"], "soon is not a valid duration"),
-        (["--once", "-", "--token", "-"], "standard input can be the token or the text"),
-        (["--once", ""], "code: empty_message"),
-        (["--once", "x", "--attachment", str(tmp_path / "nowhere")], "code: attachment_missing"),
-    ]:
-        done = office("chat", "nex", *words)
-        assert done.rc in (1, 2) and done.stdout == ""
-        assert part in done.stderr
 
 
 def test_without_a_daemon_it_says_how_to_start_one(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import HIBOSS, SECONDS, Done, Office, Shell, open_office, wait_until
+from tests.support.cli import HIBOSS, SECONDS, Done, Office, Shell, open_office
+from tests.support.sweeps import sweep
+from tests.support.waits import wait_until
 
 # In zsh a preview is evaluated: one backslash too many and a stranger's words are a command.
 EVIL = 'it\'s \\$(touch PWNED) `touch PWNED` "x" [/b] (ok)\n\x1b[31mred'
@@ -60,71 +62,71 @@ def values(shell: Shell, line: str, **env: str) -> list[str]:
 # --- commands and options ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("hiboss env", ["envelope"]),
-        (
-            "hiboss agent ",
-            [
-                "register",
-                "check",
-                "providers",
-                "list",
-                "set",
-                "delete",
-                "self",
-                "status",
-                "instructions",
-                "sessions",
-                "refresh",
-                "pause",
-                "resume",
-                "detach",
-                "background",
-                "heartbeat",
-                "adapters",
-                "bind",
-                "unbind",
-                "bindings",
-                "permission",
-                "token",
-            ],
-        ),
-        ("hiboss agent to", ["token"]),
-        ("hiboss wa", ["watch"]),
-        ("hiboss cron ", ["create", "set", "list", "show", "enable", "disable", "delete", "run", "explain"]),
-        ("hiboss cron create --ca", ["--catch-up"]),
-        ("hiboss cron create --catch-up ", ["skip", "once", "all"]),
-        ("hiboss cron set --overlap q", ["queue"]),
-        ("hiboss poll --format ", ["text", "json", "hook"]),
-        ("hiboss run ", ["list", "get", "tail", "cancel", "pause", "resume", "steer"]),
-        ("hiboss run list --status c", ["completed", "cancelled"]),
-        ("hiboss user ", ["register", "list", "delete", "token"]),
-        ("hiboss agent register --busy ", ["collect", "followup", "interrupt", "steer", "end-of-turn"]),
-        ("hiboss inbox --pe", ["--peek"]),
-        ("hiboss chat --on", ["--once"]),
-        ("hiboss lane ", ["list", "retry", "pause", "resume"]),
-        ("hiboss lane pause --to", ["--token"]),
-        ("hiboss envelope re", ["read", "release", "retry", "restore"]),
-        ("hiboss agent token ", ["rotate", "revoke"]),
-        ("hiboss permission policy s", ["set"]),
-        ("hiboss envelope list --st", ["--status"]),
-        ("hiboss agent token rotate --na", []),  # an old flag is taken, and not suggested
-        ("hiboss envelope list --status ", ["pending", "done", "failed", "cancelled"]),
-        ("hiboss envelope list --status d", ["done"]),
-        ("hiboss envelope list --status=d", ["--status=done"]),
-        ("HIBOSS_HOME=/x hiboss completion show --shell ", ["bash", "zsh", "fish"]),
-        ("hiboss envelope send --text ", []),
-        ("hiboss nonsense --nonsense ", None),
-        ("hiboss --version e", ["envelope"]),
-    ],
-)
-def test_commands_options_and_their_values_need_no_daemon(
-    tmp_path: Path, line: str, expected: list[str] | None
-) -> None:
-    found = values(Shell(tmp_path / "home"), line)
-    assert expected is None or found == expected
+WITHOUT_A_DAEMON: list[tuple[str, list[str] | None]] = [
+    ("hiboss env", ["envelope"]),
+    (
+        "hiboss agent ",
+        [
+            "register",
+            "check",
+            "providers",
+            "list",
+            "set",
+            "delete",
+            "self",
+            "status",
+            "instructions",
+            "sessions",
+            "refresh",
+            "pause",
+            "resume",
+            "detach",
+            "background",
+            "heartbeat",
+            "adapters",
+            "bind",
+            "unbind",
+            "bindings",
+            "permission",
+            "token",
+        ],
+    ),
+    ("hiboss agent to", ["token"]),
+    ("hiboss wa", ["watch"]),
+    ("hiboss cron ", ["create", "set", "list", "show", "enable", "disable", "delete", "run", "explain"]),
+    ("hiboss cron create --ca", ["--catch-up"]),
+    ("hiboss cron create --catch-up ", ["skip", "once", "all"]),
+    ("hiboss cron set --overlap q", ["queue"]),
+    ("hiboss poll --format ", ["text", "json", "hook"]),
+    ("hiboss run ", ["list", "get", "tail", "cancel", "pause", "resume", "steer"]),
+    ("hiboss run list --status c", ["completed", "cancelled"]),
+    ("hiboss user ", ["register", "list", "delete", "token"]),
+    ("hiboss agent register --busy ", ["collect", "followup", "interrupt", "steer", "end-of-turn"]),
+    ("hiboss inbox --pe", ["--peek"]),
+    ("hiboss chat --on", ["--once"]),
+    ("hiboss lane ", ["list", "retry", "pause", "resume"]),
+    ("hiboss lane pause --to", ["--token"]),
+    ("hiboss envelope re", ["read", "release", "retry", "restore"]),
+    ("hiboss agent token ", ["rotate", "revoke"]),
+    ("hiboss permission policy s", ["set"]),
+    ("hiboss envelope list --st", ["--status"]),
+    ("hiboss agent token rotate --na", []),  # an old flag is taken, and not suggested
+    ("hiboss envelope list --status ", ["pending", "done", "failed", "cancelled"]),
+    ("hiboss envelope list --status d", ["done"]),
+    ("hiboss envelope list --status=d", ["--status=done"]),
+    ("HIBOSS_HOME=/x hiboss completion show --shell ", ["bash", "zsh", "fish"]),
+    ("hiboss envelope send --text ", []),
+    ("hiboss nonsense --nonsense ", None),
+    ("hiboss --version e", ["envelope"]),
+]
+
+
+def test_commands_options_and_their_values_need_no_daemon(shell: Shell) -> None:
+    with sweep() as row:
+        for line, expected in WITHOUT_A_DAEMON:
+            with row(line):
+                found = values(shell, line)
+                assert expected is None or found == expected
 
 
 def test_after_a_verb_its_options_come(office: Office) -> None:
@@ -135,76 +137,78 @@ def test_after_a_verb_its_options_come(office: Office) -> None:
 # --- names and ids -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("hiboss agent set ", ["kai", "nex"]),
-        ("hiboss agent set --name ", ["kai", "nex"]),
-        ("hiboss agent delete --as kai N", ["nex"]),
-        ("hiboss agent token rotate k", ["kai"]),
-        ("hiboss agent register k", []),
-        ("hiboss boss set --name ", []),
-        ("hiboss envelope send --to ", ["agent:kai", "agent:nex", "user:boss", "user:ann"]),
-        ("hiboss send ", ["kai", "nex", "boss", "ann"]),
-        ("hiboss send a", ["ann"]),
-        ("hiboss chat ", ["kai", "nex", "boss", "ann"]),
-        ("hiboss chat --as kai n", ["nex"]),
-        ("hiboss inbox --from k", ["kai"]),
-        ("hiboss agent status n", ["nex"]),
-        ("hiboss agent instructions n", ["nex"]),
-        ("hiboss agent check n", ["nex"]),
-        ("hiboss agent sessions n", ["nex"]),
-        ("hiboss agent refresh n", ["nex"]),
-        ("hiboss agent background n", ["nex"]),
-        ("hiboss user delete ", ["ann"]),
-        ("hiboss user token rotate ", ["ann"]),
-        ("hiboss user register a", []),
-        ("hiboss read --as kai ", ["e2"]),
-        ("hiboss reply --as kai ", ["e2"]),
-        ("hiboss run list --agent k", ["kai"]),
-        ("hiboss run get ", ["r1"]),
-        ("hiboss run get --as kai r", []),
-        ("hiboss run tail ", ["r1"]),
-        ("hiboss run cancel --id ", ["r1"]),
-        ("hiboss envelope send --from-name x --to agent:k", ["agent:kai"]),
-        ("hiboss envelope list --from=user", ["--from=user:boss", "--from=user:ann"]),
-        ("hiboss envelope list --address agent:n", ["agent:nex"]),
-        ("hiboss envelope list --as ", ["ann", "boss", "kai", "nex"]),
-        ("hiboss agent self --as k", ["kai"]),
-        ("hiboss envelope read --as kai ", ["e2"]),
-        ("hiboss envelope restore --as kai ", ["e1"]),
-        ("hiboss envelope ack --address agent:kai ", ["e2"]),
-        ("hiboss envelope cancel --as nex ", ["e2"]),
-        ("hiboss envelope get --as nex ", ["e3", "e2", "e1"]),
-        ("hiboss envelope send --as kai --reply-to e", ["e2"]),
-        ("hiboss envelope list --as kai --thread ", ["e2"]),
-        ("hiboss cron show --as kai ", ["s1"]),
-        ("hiboss cron delete --as nex s", []),
-        ("hiboss cron create --as kai --to agent:k", ["agent:kai"]),
-        ("hiboss watch --address agent:n", ["agent:nex"]),
-        ("hiboss message edit --as nex ", ["e2", "e1"]),
-        ("hiboss message delete --as kai ", ["e3"]),
-        ("hiboss reaction set --as kai ", ["e2", "e3"]),
-        ("hiboss reaction remove --as nex ", ["e3", "e2", "e1"]),
-        ("hiboss ask answer ", ["q2"]),
-        ("hiboss ask get ", ["q2", "q1"]),
-        ("hiboss ask cancel --as kai q", []),
-        ("hiboss ask wait --as ann ", ["q2"]),
-        ("hiboss ask create x --to agent:k", ["agent:kai"]),
-        ("hiboss message get --as kai ", ["e2", "e3"]),
-        ("hiboss message read --as kai ", ["e2"]),
-        ("hiboss trace --as kai ", ["e2", "e3"]),
-        ("hiboss envelope unsnooze --as kai ", []),
-        ("hiboss prime n", ["nex"]),
-        ("hiboss contact block ", ["channel:folder:reports"]),
-        ("hiboss contact block --as kai ", []),
-        ("hiboss contact approve channel:", []),  # it is allowed already
-        ("hiboss contact route ", ["channel:folder:reports"]),
-        ("hiboss contact route channel:folder:reports --agent k", ["kai"]),
-    ],
-)
-def test_names_and_ids_are_those_of_this_office(office: Office, line: str, expected: list[str]) -> None:
-    assert values(office, line) == expected
+OF_THIS_OFFICE = [
+    ("hiboss agent set ", ["kai", "nex"]),
+    ("hiboss agent set --name ", ["kai", "nex"]),
+    ("hiboss agent delete --as kai N", ["nex"]),
+    ("hiboss agent token rotate k", ["kai"]),
+    ("hiboss agent register k", []),
+    ("hiboss boss set --name ", []),
+    ("hiboss envelope send --to ", ["agent:kai", "agent:nex", "user:boss", "user:ann"]),
+    ("hiboss send ", ["kai", "nex", "boss", "ann"]),
+    ("hiboss send a", ["ann"]),
+    ("hiboss chat ", ["kai", "nex", "boss", "ann"]),
+    ("hiboss chat --as kai n", ["nex"]),
+    ("hiboss inbox --from k", ["kai"]),
+    ("hiboss agent status n", ["nex"]),
+    ("hiboss agent instructions n", ["nex"]),
+    ("hiboss agent check n", ["nex"]),
+    ("hiboss agent sessions n", ["nex"]),
+    ("hiboss agent refresh n", ["nex"]),
+    ("hiboss agent background n", ["nex"]),
+    ("hiboss user delete ", ["ann"]),
+    ("hiboss user token rotate ", ["ann"]),
+    ("hiboss user register a", []),
+    ("hiboss read --as kai ", ["e2"]),
+    ("hiboss reply --as kai ", ["e2"]),
+    ("hiboss run list --agent k", ["kai"]),
+    ("hiboss run get ", ["r1"]),
+    ("hiboss run get --as kai r", []),
+    ("hiboss run tail ", ["r1"]),
+    ("hiboss run cancel --id ", ["r1"]),
+    ("hiboss envelope send --from-name x --to agent:k", ["agent:kai"]),
+    ("hiboss envelope list --from=user", ["--from=user:boss", "--from=user:ann"]),
+    ("hiboss envelope list --address agent:n", ["agent:nex"]),
+    ("hiboss envelope list --as ", ["ann", "boss", "kai", "nex"]),
+    ("hiboss agent self --as k", ["kai"]),
+    ("hiboss envelope read --as kai ", ["e2"]),
+    ("hiboss envelope restore --as kai ", ["e1"]),
+    ("hiboss envelope ack --address agent:kai ", ["e2"]),
+    ("hiboss envelope cancel --as nex ", ["e2"]),
+    ("hiboss envelope get --as nex ", ["e3", "e2", "e1"]),
+    ("hiboss envelope send --as kai --reply-to e", ["e2"]),
+    ("hiboss envelope list --as kai --thread ", ["e2"]),
+    ("hiboss cron show --as kai ", ["s1"]),
+    ("hiboss cron delete --as nex s", []),
+    ("hiboss cron create --as kai --to agent:k", ["agent:kai"]),
+    ("hiboss watch --address agent:n", ["agent:nex"]),
+    ("hiboss message edit --as nex ", ["e2", "e1"]),
+    ("hiboss message delete --as kai ", ["e3"]),
+    ("hiboss reaction set --as kai ", ["e2", "e3"]),
+    ("hiboss reaction remove --as nex ", ["e3", "e2", "e1"]),
+    ("hiboss ask answer ", ["q2"]),
+    ("hiboss ask get ", ["q2", "q1"]),
+    ("hiboss ask cancel --as kai q", []),
+    ("hiboss ask wait --as ann ", ["q2"]),
+    ("hiboss ask create x --to agent:k", ["agent:kai"]),
+    ("hiboss message get --as kai ", ["e2", "e3"]),
+    ("hiboss message read --as kai ", ["e2"]),
+    ("hiboss trace --as kai ", ["e2", "e3"]),
+    ("hiboss envelope unsnooze --as kai ", []),
+    ("hiboss prime n", ["nex"]),
+    ("hiboss contact block ", ["channel:folder:reports"]),
+    ("hiboss contact block --as kai ", []),
+    ("hiboss contact approve channel:", []),  # it is allowed already
+    ("hiboss contact route ", ["channel:folder:reports"]),
+    ("hiboss contact route channel:folder:reports --agent k", ["kai"]),
+]
+
+
+def test_names_and_ids_are_those_of_this_office(office: Office) -> None:
+    with sweep() as row:
+        for line, expected in OF_THIS_OFFICE:
+            with row(line):
+                assert values(office, line) == expected
 
 
 def test_groups_conversations_and_threads_are_those_that_one_is_in(tmp_path: Path) -> None:
@@ -246,21 +250,21 @@ def test_who_asks_is_found_as_the_command_finds_it(office: Office) -> None:
     assert values(office, "hiboss envelope read --as nex ", HIBOSS_TOKEN=office.token("kai")) == ["e3"]
 
 
-@pytest.mark.parametrize("how", ["bash", "zsh", "fish"])
-@pytest.mark.parametrize(
-    "line",
-    [
-        "hiboss agent set --as nobody ",
-        "hiboss agent set --token hba_wrong ",
-        "hiboss agent set --token - --as kai ",
-        "hiboss envelope read --as kai --address nonsense e9",
-        'hiboss envelope send --text "unclosed --to ',
-        "",
-    ],
-)
-def test_what_cannot_be_answered_is_answered_with_silence(office: Office, how: str, line: str) -> None:
-    done = ask(office, how, line)
-    assert done.stderr == "" and "Traceback" not in done.stdout
+UNANSWERABLE = [
+    "hiboss agent set --as nobody ",
+    "hiboss agent set --token hba_wrong ",
+    "hiboss agent set --token - --as kai ",
+    "hiboss envelope read --as kai --address nonsense e9",
+    'hiboss envelope send --text "unclosed --to ',
+    "",
+]
+
+
+def test_what_cannot_be_answered_is_answered_with_silence(office: Office) -> None:
+    for line in UNANSWERABLE:
+        for how in ("bash", "zsh", "fish"):
+            done = ask(office, how, line)
+            assert done.stderr == "" and "Traceback" not in done.stdout, (how, line)
 
 
 def test_without_a_daemon_or_a_home_there_are_no_names_and_no_noise(tmp_path: Path) -> None:

@@ -9,16 +9,10 @@ from pathlib import Path
 import pytest
 
 from hiboss.core.settings import TABLE
-from tests.support.cli import Done, Office, Shell, open_office
+from tests.support.cli import Done, Office, Shell
 
 OFF = {"web.enabled": ("off", "HIBOSS_WEB_ENABLED")}  # in tests
 GOOD = "[limits]\npage_size = 7\n[log]\nlevel = 'debug'\n"
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

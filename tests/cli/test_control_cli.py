@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.cli import Done, Office, open_office, wait_until
+from tests.support.cli import Done, Office, open_office
+from tests.support.waits import wait_until
 
 
 @pytest.fixture(scope="module")

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from tests.support.cli import Office, open_office
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.cli import Office
 
 
 def pair(office: Office) -> tuple[str, str]:
@@ -290,8 +283,3 @@ def test_recipients_are_split_at_commas_and_an_id_given_twice_is_shown_once(offi
     made = office("cron", "create", "--to", f"{one},{two}", "--every", "2h", "--text", "x")
     shown = office("cron", "show", made.record["schedule-id"])
     assert shown.values("to") == [f"agent:{one}, agent:{two}"]
-
-
-def test_acknowledging_nothing_names_the_flags(office: Office) -> None:
-    done = office("envelope", "ack")
-    assert done.rc == 2 and done.stderr.startswith("error: give envelope ids, like e81, or --all\n")

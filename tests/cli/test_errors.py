@@ -14,13 +14,7 @@ import pytest
 
 from hiboss.cli import client
 from hiboss.core.errors import EXIT_TIMEOUT, TimedOut
-from tests.support.cli import Office, Shell, open_office
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.cli import Office, Shell
 
 
 @contextmanager
@@ -68,77 +62,12 @@ def test_the_log_comes_as_json_too(office: Office) -> None:
     assert done.rc == 0 and done.json
 
 
-@pytest.mark.parametrize(
-    ("words", "rc", "code"),
-    [
-        (("agent", "self", "--as", "nobody"), 1, "unknown_profile"),
-        (("envelope", "get", "--as", "nex", "--id", "e999"), 1, "not_found"),
-        (("envelope", "get", "--as", "nex", "--id", "m1"), 2, "bad_id"),
-        (("envelope", "send", "--as", "nex", "--to", "agent:nix", "--text", "x"), 1, "unknown_recipient"),
-        (("envelope", "send", "--as", "nex", "--to", "x:y", "--text", "x"), 2, "bad_address"),
-        (
-            ("envelope", "send", "--as", "nex", "--to", "agent:nex", "--text-file", "/nowhere"),
-            2,
-            "unreadable_file",
-        ),
-        (("daemon", "start"), 1, "daemon_running"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_failure_with_json_is_one_document_on_standard_error(
-    office: Office, words: tuple[str, ...], rc: int, code: str
-) -> None:
-    done = office(*words, "--json")
-    assert (done.rc, done.stdout) == (rc, "")
-    assert done.error["code"] == code and done.error["message"]
-    plain = office(*words)
-    assert plain.rc == rc and plain.stderr == f"error: {done.error['message']}\ncode: {code}\n"
-
-
 def test_a_warning_does_not_spoil_the_document_of_a_failure(office: Office) -> None:
     done = office("agent", "self", "--token", "hba_wrong", "--json")
     assert done.rc == 1 and done.error["code"] == "bad_token"
 
 
-def test_a_missing_option_with_json_is_one_document_too(office: Office) -> None:
-    done = office("envelope", "get", "--as", "nex", "--json")
-    assert done.rc == 2 and done.error["message"] == "ID is missing: hiboss envelope get ID"
-
-
 # --- what is wrong is said in words of the command line ------------------------------
-
-
-@pytest.mark.parametrize(
-    ("words", "rc", "says"),
-    [
-        (("send", "--as", "nex", "--to", "nix", "--text", "x"), 1, "did you mean nex?"),
-        (("send", "--as", "nex", "--to", "agent:nix", "--text", "x"), 1, "did you mean agent:nex?"),
-        (("send", "--as", "nex", "--text", "x"), 2, "--to"),
-        (("send", "--as", "nex", "--to", "agent:nex"), 2, "--text"),
-        (
-            ("send", "--as", "nex", "--from", "user:boss", "--to", "agent:nex", "--text", "x"),
-            1,
-            "for the boss only",
-        ),
-        (
-            ("send", "--as", "nex", "--to", "agent:nex", "--text", "x", "--deliver-at", "+2H"),
-            2,
-            "Y M D h m s",
-        ),
-        (("send", "--as", "nex", "--to", "agent:nex", "--text", "x", "--deliver-at", "tomorrow"), 2, "+2h"),
-        (("list", "--as", "nex", "-n", "0"), 2, "-n"),
-        (("list", "--as", "nex", "-n", "101"), 2, "-n"),
-        (("list", "--as", "nex", "--after", "x"), 2, "next-cursor"),
-        (("list", "--as", "nex", "--from", "agent:nix"), 1, "agent:nix"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_an_error_says_what_would_be_right(
-    office: Office, words: tuple[str, ...], rc: int, says: str
-) -> None:
-    done = office("envelope", *words)
-    assert (done.rc, done.stdout) == (rc, "")
-    assert says in done.stderr and "isoformat" not in done.stderr
 
 
 # --- nobody there, nobody answers ----------------------------------------------------

@@ -18,10 +18,11 @@ from hiboss.cli.chat.edited_messages import EditedMessages
 from hiboss.cli.chat.other_mail import OtherMail
 from hiboss.cli.client import Answered, FactStream, is_away
 from hiboss.core.errors import HibossError
-from tests.support.cli import HIBOSS, SECONDS, Office, open_office, wait_until
+from tests.support.cli import HIBOSS, SECONDS, Office, open_office
 from tests.support.parties import Party
 from tests.support.scripted_channels import SCRIPTED, Place
-from tests.support.talk import gated, said, talking
+from tests.support.talk import chatting, gated, said, talking
+from tests.support.waits import wait_until
 
 if TYPE_CHECKING:
     from hiboss.cli.client import Fact
@@ -264,8 +265,7 @@ def test_a_restart_of_the_daemon_loses_and_doubles_nothing(office: Office, conve
 
 def test_a_chat_of_somebody_else_goes_on_after_a_restart_too(office: Office) -> None:
     name, other = office.agent(), office.agent()
-    with talking(office, name, "--as", other, columns=120) as terminal:
-        terminal.ready()
+    with chatting(office, name, "--as", other, columns=120) as terminal:
         office.send(name, other, "before the storm")
         terminal.see("before the storm")
         office.daemon.kill()
@@ -273,8 +273,7 @@ def test_a_chat_of_somebody_else_goes_on_after_a_restart_too(office: Office) -> 
         start_again(office)
         office.send(name, other, "in the storm")  # before or after the chat is there again
         terminal.see("The daemon is back.", "in the storm")
-        terminal.press("after the storm\r")
-        terminal.see("\n  after the storm")
+        terminal.enter("after the storm", "\n  after the storm")
         terminal.see_last(">")
         for text in ("before the storm", "in the storm", "after the storm"):
             assert terminal.text.count(text) == 1

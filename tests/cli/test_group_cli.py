@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.support.cli import Office, open_office
+from tests.support.cli import Office
 from tests.support.terminal import on_terminal
 
 PLAIN = {"NO_COLOR": "1"}
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def test_a_group_lives_from_its_creation_to_its_deletion(office: Office) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import Done, Shell
+from tests.support.sweeps import sweep
 
 VERBS = {
     "envelope": [
@@ -119,11 +120,6 @@ PLACES += [
 ]
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path / "home")
-
-
 @cache
 def helped(place: tuple[str, ...]) -> Done:
     """Return the help of a command, which is the same in any home: it is asked for once."""
@@ -147,38 +143,47 @@ def purpose(done: Done) -> str:
     return done.stdout.partition("\n\n")[2].partition("\nOptions:\n")[0].strip()
 
 
-@pytest.mark.parametrize("place", PLACES, ids=" ".join)
-def test_help_is_a_sentence_and_describes_every_option_and_every_command_has_json(
-    place: tuple[str, ...],
-) -> None:
+def flags(text: str) -> set[str]:
+    return set(FLAG.findall(text))
+
+
+@pytest.mark.parametrize("noun", sorted({place[0] if place else "" for place in PLACES}))
+def test_help_is_a_sentence_describes_every_option_and_has_the_flags_of_the_reference(noun: str) -> None:
+    # The page is made from the whole tree of commands; a verb that is called is built by itself.
+    page = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text()
+    with sweep() as row:
+        for place in PLACES:
+            if " ".join(place[:1]) == noun:
+                with row(" ".join(place)):
+                    check_help(place, page)
+
+
+def check_help(place: tuple[str, ...], page: str) -> None:
     done = helped(place)
     assert (done.rc, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: {' '.join(('hiboss', *place))} ")
     assert re.match(r"[A-Z][^\n]+ [^\n]+", purpose(done)) and purpose(done).split("\n\n")[0].endswith(".")
     assert all(paragraph.count("Example: ") <= 1 for paragraph in purpose(done).split("\n\n"))
-    options = section(done.stdout, "Options")
-    assert any(option.startswith("-h, --help ") for option in options)
-    for option in options:
-        names, _, words = option.partition("  ")
-        assert re.search(r"\w+ .*\w", words), f"{names} has no help"
-    if place and place not in GROUPS:
-        assert any(option.startswith("--json ") for option in options)
+    options = dict(option.split("  ", 1) for option in section(done.stdout, "Options"))
+    assert "-h, --help" in options
+    assert [names for names, words in options.items() if not re.search(r"\w+ .*\w", words)] == []
+    if noun := " ".join(place) if " ".join(place) in VERBS else "":
+        lines = section(done.stdout, "Commands")
+        assert [line.split()[0] for line in lines] == VERBS[noun]
+        assert [line for line in lines if line.endswith("...")] == []
+    elif place:
+        rows = page.partition(f"\n## {' '.join(('hiboss', *place))}\n")[2].partition("\n## ")[0]
+        documented = flags("".join(re.findall(r"^\| (`-.*?`) \|", rows, re.M)))
+        assert flags(" ".join(options)) - {"--help"} == documented and "--json" in documented
 
 
 @pytest.mark.parametrize("place", [(), ("up",), ("agent",), ("daemon", "logs")], ids=" ".join)
 def test_the_short_name_of_help_is_the_same(shell: Shell, place: tuple[str, ...]) -> None:
-    assert shell(*place, "-h") == shell(*place, "--help")
+    assert shell(*place, "-h") == helped(place)
 
 
-@pytest.mark.parametrize("noun", VERBS)
-def test_the_help_of_a_noun_lists_every_verb_with_a_line_that_is_not_cut_off(shell: Shell, noun: str) -> None:
-    lines = section(shell(*noun.split(), "--help").stdout, "Commands")
-    assert [line.split()[0] for line in lines] == VERBS[noun]
-    assert [line for line in lines if line.endswith("...")] == []
-
-
-def test_the_root_lists_every_noun(shell: Shell) -> None:
-    lines = section(shell("--help").stdout, "Commands")
+def test_the_root_lists_every_noun() -> None:
+    lines = section(helped(()).stdout, "Commands")
     nouns = {noun for noun in VERBS if " " not in noun}
     assert {line.split()[0] for line in lines} == nouns | set(SINGLE)
 
@@ -186,8 +191,7 @@ def test_the_root_lists_every_noun(shell: Shell) -> None:
 @pytest.mark.parametrize("place", [(), ("envelope",)], ids=" ".join)
 def test_a_command_without_its_verb_shows_the_help(shell: Shell, place: tuple[str, ...]) -> None:
     done = shell(*place)
-    assert done.rc == 2
-    assert done.stderr == shell(*place, "--help").stdout
+    assert (done.rc, done.stderr) == (2, helped(place).stdout)
 
 
 WRONG = [
@@ -282,27 +286,34 @@ TOO_MANY = [
 ]
 
 
-@pytest.mark.parametrize(("words", "says"), MISPLACED, ids=lambda value: " ".join(value)[:40])
-def test_an_option_of_other_commands_is_no_typing_error(
-    shell: Shell, words: tuple[str, ...], says: str
-) -> None:
-    done = shell(*words)
-    assert done.rc == 2 and done.stderr.startswith(f"error: {says}\ncode: usage\n")
+TWICE = [
+    (("agent", "pause", "nex", "--name", "kai"), "NAME is given twice (--name); give it once"),
+    (("agent", "pause", "--name=nex", "--name", "kai"), "NAME is given twice (--name); give it once"),
+    (("cron", "explain", "--cron", "@daily", "@hourly"), "EXPR is given twice (--cron); give it once"),
+    (("reply", "--id", "e1", "e1", "text"), "ID is given twice (--id); give it once"),
+    (("run", "tail", "r1", "--id", "r2"), "ID is given twice (--id); give it once"),
+    (("run", "get", "r1", "r2"), "there is one word too many: r2; usage: hiboss run get [OPTIONS] ID"),
+]
 
 
-@pytest.mark.parametrize(("words", "extra", "advice"), TOO_MANY, ids=lambda value: " ".join(value)[:40])
-def test_a_word_too_many_is_named_with_the_command_that_was_meant(
-    shell: Shell, words: tuple[str, ...], extra: str, advice: str
-) -> None:
-    done = shell(*words)
-    assert (done.rc, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: there is one word too many: {extra}; {advice}\ncode: usage\n")
+def test_wrong_usage_is_named_with_what_would_be_right(shell: Shell) -> None:
+    rows = [*WRONG, *((*one, None) for one in (*MISPLACED, *TWICE))]
+    rows += [
+        (words, f"there is one word too many: {extra}; {advice}", None) for words, extra, advice in TOO_MANY
+    ]
+    with sweep() as row:
+        for words, says, place in rows:
+            with row(" ".join(words)):
+                done = shell(*words)
+                assert (done.rc, done.stdout) == (2, "")
+                assert done.stderr.startswith(f"error: {says}\ncode: usage\nhelp: {place or 'hiboss'}")
+                assert place is None or done.stderr.endswith(f"\nhelp: {place} --help\n")
 
 
 def test_several_words_too_many_are_counted_and_help_still_helps(shell: Shell) -> None:
     done = shell("envelope", "send", "nex", "hi")
     assert 'there are 2 words too many: nex hi; give --to and --text, or: hiboss send nex "hi"' in done.stderr
-    assert shell("inbox", "e2", "--help") == shell("inbox", "--help")
+    assert shell("inbox", "e2", "--help") == helped(("inbox",))
 
 
 OLD_FLAGS = [
@@ -317,37 +328,11 @@ OLD_FLAGS = [
 ]
 
 
-@pytest.mark.parametrize(("place", "flag"), OLD_FLAGS, ids=lambda value: " ".join(value)[:40])
-def test_the_flags_of_older_versions_are_not_in_the_help(
-    shell: Shell, place: tuple[str, ...], flag: str
-) -> None:
-    assert flag not in FLAG.findall(shell(*place, "--help").stdout)
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("agent", "pause", "nex", "--name", "kai"), "NAME is given twice (--name); give it once"),
-        (("agent", "pause", "--name=nex", "--name", "kai"), "NAME is given twice (--name); give it once"),
-        (("cron", "explain", "--cron", "@daily", "@hourly"), "EXPR is given twice (--cron); give it once"),
-        (("reply", "--id", "e1", "e1", "text"), "ID is given twice (--id); give it once"),
-        (("run", "tail", "r1", "--id", "r2"), "ID is given twice (--id); give it once"),
-        (("run", "get", "r1", "r2"), "there is one word too many: r2; usage: hiboss run get [OPTIONS] ID"),
-    ],
-)
-def test_what_is_given_twice_is_wrong_usage(shell: Shell, words: tuple[str, ...], says: str) -> None:
-    done = shell(*words)
-    assert (done.rc, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: {says}\ncode: usage\n")
-
-
-@pytest.mark.parametrize(("words", "says", "place"), WRONG, ids=lambda value: " ".join(value)[:40])
-def test_a_mistyped_word_is_wrong_usage_and_hears_what_would_be_right(
-    shell: Shell, words: tuple[str, ...], says: str, place: str
-) -> None:
-    done = shell(*words)
-    assert (done.rc, done.stdout) == (2, "")
-    assert done.stderr == f"error: {says}\ncode: usage\nhelp: {place} --help\n"
+def test_the_flags_of_older_versions_are_not_in_the_help() -> None:
+    with sweep() as row:
+        for place, flag in OLD_FLAGS:
+            with row(" ".join(place)):
+                assert flag not in flags(helped(place).stdout)
 
 
 @pytest.mark.parametrize(("words", "says", "place"), WRONG[3:9:2], ids=lambda value: " ".join(value)[:40])
@@ -370,17 +355,3 @@ def test_the_version_is_printed(shell: Shell) -> None:
 def test_help_makes_no_home(shell: Shell, tmp_path: Path) -> None:
     shell("envelope", "send", "--help")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("place", [one for one in PLACES if one and one not in GROUPS], ids=" ".join)
-def test_help_has_the_flags_that_the_reference_has_and_no_others(place: tuple[str, ...]) -> None:
-    # The page is made from the whole tree of commands; a verb that is called is built by itself.
-    page = (Path(__file__).parents[2] / "docs/reference/cli.md").read_text()
-    rows = page.partition(f"\n## {' '.join(('hiboss', *place))}\n")[2].partition("\n## ")[0]
-    documented = {flag for row in re.findall(r"^\| (`-.*?`) \|", rows, re.M) for flag in FLAG.findall(row)}
-    shown = {
-        flag
-        for entry in section(helped(place).stdout, "Options")
-        for flag in FLAG.findall(entry.partition("  ")[0])
-    }
-    assert shown - {"--help"} == documented and documented

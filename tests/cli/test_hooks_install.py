@@ -6,7 +6,6 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from hiboss.cli.commands.hooks import HARNESSES
 from hiboss.cli.harness_settings.harness import HookCommand, entries_of
 from hiboss.cli.harness_settings.settings_file import SettingsFile
 from hiboss.core.errors import HarnessSettingsUnwritable
-from tests.support.cli import HIBOSS, Office, Shell, open_office
+from tests.support.cli import HIBOSS, Office
 from tests.support.hook_desks import Desk
 
 MINIFIED = b'{"model":"opus","permissions":{"allow":["Bash(git:*)"],"deny":[]},"env":{"A":"1"}}'
@@ -63,17 +62,6 @@ FILES = {
     "blank": b"\n\n",
     "only a mark": b"\xef\xbb\xbf",
 }
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path, Shell(tmp_path / "home"))
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def written(file: Path) -> tuple[int, ...]:

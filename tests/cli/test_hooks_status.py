@@ -11,13 +11,8 @@ import pytest
 from hiboss.cli.harness_settings import codex_trust
 from hiboss.cli.harness_settings.codex_hooks import CODEX
 from hiboss.core.paths import Home
-from tests.support.cli import HIBOSS, Shell
+from tests.support.cli import HIBOSS
 from tests.support.hook_desks import Desk
-
-
-@pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path, Shell(tmp_path / "home"))
 
 
 def test_status_shows_both_programs_and_what_a_hook_last_did(desk: Desk) -> None:

@@ -6,13 +6,12 @@ import json
 import os
 import stat
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.cli import HIBOSS, Done, Office, Shell, open_office
+from tests.support.cli import HIBOSS, Done, Office, Shell
 
 TOKEN = "hba_canary-0123456789abcdef"
 FILES = {
@@ -277,12 +276,6 @@ def test_options_before_the_verb_are_not_lost_silently(desk: Desk) -> None:
 
 
 # --- a profile that is missing -------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def test_without_a_profile_it_says_which_command_makes_one(office: Office, tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,8 @@ import pytest
 
 from hiboss.agents import process_control
 from tests.support.mcp_pump_rig import PROFILE_TOKEN, PumpRig, write_until_full
+from tests.support.sweeps import sweep
 
-BAD_TOKEN = {"code": -32002, "message": "this token is not valid here", "data": {"code": "bad_token"}}
 BOSS_TOKEN = "hbb_of-the-boss"
 MIB = 1024 * 1024
 LONG_LINE = b'{"method": "notifications/x", "params": {"text": "' + b"x" * 100_000 + b'"}}\n'
@@ -35,93 +37,66 @@ def call(number: int | str, **params: Any) -> dict[str, Any]:
 # --- who speaks ----------------------------------------------------------------------
 
 
-def test_the_daemon_and_the_worker_hear_who_speaks(rig: PumpRig) -> None:
-    worker = rig.opened("--as", "nex", "--dotted")
-    assert rig.starts == [{"token": PROFILE_TOKEN}]
-    assert worker.greeting == {"token": PROFILE_TOKEN, "agent": None, "dotted": True}
-
-
-def test_a_token_of_the_environment_speaks(rig: PumpRig) -> None:
-    assert rig.opened("--agent=kai", HIBOSS_TOKEN="hba_other").greeting == {
-        "token": "hba_other",
-        "agent": "kai",
-        "dotted": False,
-    }
-
-
-def test_without_a_token_it_is_refused_and_never_the_boss(rig: PumpRig) -> None:
-    rig.start()
-    status, out, err = rig.ended()
-    assert (status, out) == (1, b"")
-    assert "code: mcp_speaker_not_named" in err and "nex" in err and "--as-boss" in err
-    assert rig.starts == []
-
-
-def test_an_error_is_json_where_that_was_asked_for(rig: PumpRig) -> None:
-    rig.start("--json")
-    status, out, err = rig.ended()
-    assert (status, out) == (1, b"")
-    assert json.loads(err)["error"]["code"] == "mcp_speaker_not_named"
-
-
-def test_the_boss_speaks_where_that_is_said(rig: PumpRig) -> None:
-    worker = rig.opened("--as-boss", "--agent", "nex")
-    assert worker.greeting == {"token": BOSS_TOKEN, "agent": "nex", "dotted": False}
-
-
-def test_the_boss_does_not_speak_where_an_agent_runs_it(rig: PumpRig) -> None:
-    rig.start("--as-boss", CLAUDECODE="1")
-    status, out, err = rig.ended()
-    assert (status, out) == (1, b"")
-    assert "code: agent_not_named" in err
-
-
-@pytest.mark.parametrize(
-    "words", [("--as-boss", "--as", "nex"), ("--token", "-"), ("--or-as", "a", "--as", "b")]
-)
-def test_words_that_contradict_each_other_are_wrong_usage(rig: PumpRig, words: tuple[str, ...]) -> None:
-    rig.start(*words)
-    status, out, err = rig.ended()
-    assert (status, out) == (2, b"") and "code: invalid_params" in err
-
-
 def session_file(rig: PumpRig, session: str, **facts: Any) -> None:
     own = psutil.Process()
     started = Path(f"/proc/{own.pid}/stat").read_text().rpartition(")")[2].split()[19]
     rig.home.keep_session("claude", session, {"pid": own.pid, "pid_started": started, **facts})
 
 
-def test_the_session_of_the_harness_above_names_the_agent(rig: PumpRig) -> None:
-    session_file(rig, "one", agent="swift-fox", token="hba_of-the-session")
-    assert rig.opened("--dotted").greeting["token"] == "hba_of-the-session"
+@contextmanager
+def rig_below(directory: Path, *agents: str) -> Iterator[PumpRig]:
+    """A rig below a harness in which sessions of these agents are open."""
+    directory.mkdir()
+    with PumpRig(directory) as running:
+        Path(running.home.profile("boss")).write_text(BOSS_TOKEN)
+        for name in agents:
+            session_file(running, name, agent=name, token=f"hba_{name}")
+        yield running
 
 
-def test_sessions_of_two_agents_in_one_harness_name_nobody(rig: PumpRig) -> None:
-    session_file(rig, "one", agent="swift-fox", token="hba_one")
-    session_file(rig, "two", agent="calm-owl", token="hba_two")
-    rig.start()
-    assert rig.ended()[0] == 1 and rig.starts == []
+# Words, variables, agents of open sessions; who the daemon and the worker hear: token, agent, dotted.
+SPEAKERS: list[tuple[str, dict[str, str], tuple[str, ...], tuple[str, str | None, bool]]] = [
+    ("--as nex --dotted", {}, (), (PROFILE_TOKEN, None, True)),
+    ("--agent=kai", {"HIBOSS_TOKEN": "hba_other"}, (), ("hba_other", "kai", False)),
+    ("--as-boss --agent nex", {}, (), (BOSS_TOKEN, "nex", False)),
+    ("--dotted", {}, ("swift-fox",), ("hba_swift-fox", None, True)),
+    ("--or-as nex", {}, (), (PROFILE_TOKEN, None, False)),
+    ("--or-as nex", {"HIBOSS_TOKEN": "hbr_of-a-run"}, (), ("hbr_of-a-run", None, False)),
+    ("--or-as nex", {}, ("swift-fox",), ("hba_swift-fox", None, False)),
+]
+TWO = ("swift-fox", "calm-owl")
+# Words, variables, agents of open sessions; the exit status, and what it says.
+NOBODY: list[tuple[str, dict[str, str], tuple[str, ...], int, tuple[str, ...]]] = [
+    ("", {}, (), 1, ("code: mcp_speaker_not_named", "nex", "--as-boss")),
+    ("--json", {}, (), 1, ('"code": "mcp_speaker_not_named"',)),
+    ("--as-boss", {"CLAUDECODE": "1"}, (), 1, ("code: agent_not_named",)),
+    ("--as-boss --as nex", {}, (), 2, ("code: invalid_params",)),
+    ("--token -", {}, (), 2, ("code: invalid_params",)),
+    ("--or-as a --as b", {}, (), 2, ("code: invalid_params",)),
+    ("", {}, TWO, 1, ("code: mcp_speaker_not_named",)),
+    ("--or-as nex", {}, TWO, 1, ("several agents",)),
+    ("--or-as nex", {"HIBOSS_RUN": "r9"}, (), 1, ("code: agent_not_named",)),  # it lost its token
+    ("--or-as nex", {"HIBOSS_AGENT": "kai"}, (), 1, ("code: agent_not_named",)),
+]
 
 
-def test_a_profile_may_stand_in_where_nothing_else_names_who_speaks(rig: PumpRig) -> None:
-    assert rig.opened("--or-as", "nex").greeting["token"] == PROFILE_TOKEN
+def test_the_daemon_and_the_worker_hear_who_speaks(tmp_path: Path) -> None:
+    with sweep() as row:
+        for number, (words, env, agents, (token, agent, dotted)) in enumerate(SPEAKERS):
+            with row((words, env, agents)), rig_below(tmp_path / str(number), *agents) as rig:
+                worker = rig.opened(*words.split(), **env)
+                assert worker.greeting == {"token": token, "agent": agent, "dotted": dotted}
+                assert rig.starts == [{"token": token}]
 
 
-def test_a_token_goes_before_the_profile_that_stands_in(rig: PumpRig) -> None:
-    worker = rig.opened("--or-as", "nex", HIBOSS_TOKEN="hbr_of-a-run")
-    assert worker.greeting["token"] == "hbr_of-a-run"
-
-
-def test_the_session_above_goes_before_the_profile_that_stands_in(rig: PumpRig) -> None:
-    session_file(rig, "one", agent="swift-fox", token="hba_of-the-session")
-    assert rig.opened("--or-as", "nex").greeting["token"] == "hba_of-the-session"
-
-
-def test_a_run_that_lost_its_token_does_not_speak_as_the_agent_of_the_settings(rig: PumpRig) -> None:
-    for lost in ({"HIBOSS_RUN": "r9"}, {"HIBOSS_AGENT": "kai"}):
-        rig.start("--or-as", "nex", **lost)
-        status, out, err = rig.ended()
-        assert (status, out) == (1, b"") and "code: agent_not_named" in err
+def test_who_is_not_named_or_named_twice_does_not_speak_and_is_never_the_boss(tmp_path: Path) -> None:
+    with sweep() as row:
+        for number, (words, env, agents, status, says) in enumerate(NOBODY):
+            with row((words, env, agents)), rig_below(tmp_path / str(number), *agents) as rig:
+                rig.start(*words.split(), **env)
+                found, out, err = rig.ended()
+                assert (found, out, rig.starts) == (status, b"", [])
+                assert [one for one in says if one not in err] == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the limit by which runs are known")
@@ -134,32 +109,44 @@ def test_a_process_of_a_run_without_any_variable_does_not_speak_as_the_agent_of_
     assert (status, out) == (1, b"") and "a process of a run" in err
 
 
-def test_below_sessions_of_two_agents_the_profile_does_not_stand_in(rig: PumpRig) -> None:
-    session_file(rig, "one", agent="swift-fox", token="hba_one")
-    session_file(rig, "two", agent="calm-owl", token="hba_two")
-    rig.start("--or-as", "nex")
-    status, out, err = rig.ended()
-    assert (status, out) == (1, b"") and "several agents" in err
-
-
 # --- who is refused ------------------------------------------------------------------
 
 
-def test_a_wrong_token_is_refused_at_once(rig: PumpRig) -> None:
-    rig.refusal = BAD_TOKEN
+def refusal(code: str, message: str = "not here") -> dict[str, Any]:
+    return {"code": -32000, "message": message, "data": {"code": code}}
+
+
+@pytest.mark.parametrize("code", ["bad_token", "mcp_unavailable"])
+def test_what_the_daemon_refuses_is_told_at_once(rig: PumpRig, code: str) -> None:
+    rig.refusal = refusal(code)
     rig.start("--as", "nex")
     status, out, err = rig.ended()
-    assert (status, out) == (1, b"")
-    assert "code: bad_token" in err and len(rig.starts) == 1
+    assert status != 0 and (out, len(rig.starts)) == (b"", 1) and f"code: {code}" in err
 
 
-def test_a_client_that_is_refused_reads_why_in_the_answer_to_its_request(rig: PumpRig) -> None:
-    rig.greeting = json.dumps({"error": BAD_TOKEN}).encode() + b"\n"
+@pytest.mark.parametrize("code", ["bad_token", "busy"])
+def test_a_client_that_the_worker_refuses_reads_why_at_once_in_the_answer_to_its_request(
+    rig: PumpRig, code: str
+) -> None:
+    rig.greeting = json.dumps({"error": refusal(code, "said by the worker")}).encode() + b"\n"
     rig.start("--as", "nex")
     rig.send({"id": 7, "method": "initialize"})
     answer = rig.receive()
-    assert answer["id"] == 7 and answer["error"]["data"]["code"] == "bad_token"
-    assert rig.ended()[0] == 1
+    assert answer["id"] == 7 and answer["error"]["data"]["code"] == code
+    assert rig.ended() == (1, b"", f"error: said by the worker\ncode: {code}\n") and len(rig.starts) == 1
+
+
+def test_a_refusal_is_read_also_where_the_worker_has_read_nothing(
+    rig: PumpRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(connection: socket.socket) -> None:
+        connection.sendall(json.dumps({"error": refusal("bad_token")}).encode() + b"\n")
+        connection.close()
+
+    monkeypatch.setattr(rig.worker, "_serve", refuse)
+    rig.start("--as", "nex")
+    status, out, err = rig.ended()
+    assert (status, out) == (1, b"") and "code: bad_token" in err
 
 
 def test_without_a_daemon_it_says_after_a_while_what_to_do(rig: PumpRig) -> None:
@@ -172,41 +159,35 @@ def test_without_a_daemon_it_says_after_a_while_what_to_do(rig: PumpRig) -> None
 
 def test_a_daemon_that_comes_a_little_later_is_waited_for(rig: PumpRig) -> None:
     rig.daemon.stop()
-    rig.start("--as", "nex")
+    rig.start("--as", "nex", times={"reconnect_timing.START_SECONDS": 60})
     assert rig.process.stderr is not None
     assert b"waiting for it" in rig.process.stderr.readline()
     rig.daemon.start()
     assert rig.connection().greeting["token"] == PROFILE_TOKEN
 
 
-def test_a_worker_that_does_not_start_is_told_at_once(rig: PumpRig) -> None:
-    rig.refusal = {"code": -32000, "message": "it does not start", "data": {"code": "mcp_unavailable"}}
-    rig.start("--as", "nex")
-    status, out, err = rig.ended()
-    assert status != 0 and out == b""
-    assert "code: mcp_unavailable" in err and len(rig.starts) == 1
-
-
 # --- what passes ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{ "method":"x" ,"id" : 1, "params": {"t":"gr\\u00fc\xc3\x9f"} }\r\n',
-        b"this is no JSON\n",
-        b"\n",
-        b'[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","method":"b"}]\n',
-        b"\xff\xfe\x00\n",
-        b"3\n",
-    ],
-)
-def test_a_line_passes_unchanged_in_both_directions(rig: PumpRig, line: bytes) -> None:
+LINES = [
+    b'{ "method":"x" ,"id" : 1, "params": {"t":"gr\\u00fc\xc3\x9f"} }\r\n',
+    b"this is no JSON\n",
+    b"\n",
+    b'[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","method":"b"}]\n',
+    b"\xff\xfe\x00\n",
+    b"3\n",
+]
+
+
+def test_a_line_passes_unchanged_in_both_directions(rig: PumpRig) -> None:
     worker = rig.opened()
-    rig.write(line)
-    assert worker.line() == line
-    worker.write(line)
-    assert rig.line() == line
+    with sweep() as row:
+        for line in LINES:
+            with row(line):
+                rig.write(line)
+                assert worker.line() == line
+                worker.write(line)
+                assert rig.line() == line
 
 
 def test_a_line_passes_when_it_is_whole(rig: PumpRig) -> None:
@@ -237,39 +218,35 @@ def test_a_long_answer_arrives_whole(rig: PumpRig) -> None:
     assert rig.line() == line
 
 
-@pytest.mark.parametrize(
-    ("before", "behind", "id_"),
-    [
-        (b'{"jsonrpc":"2.0","id":"a-1","method":"tools/call","params":"', b'"}', "a-1"),
-        (b'{"method":"tools/call","params":{"id":5,"text":"', b'"},"jsonrpc":"2.0","id":12}', 12),
-        (b'{"method":"notifications/x","params":{"id":5,"text":"', b'"},"jsonrpc":"2.0"}', None),
-        (b'{"jsonrpc":"2.0","id":5,"result":"', b'"}', None),  # an answer to the server
-        (b"no JSON at all", b"", None),
-    ],
+# What a huge line begins and ends with, and the id that is answered.
+HUGE: list[tuple[bytes, bytes, Any]] = [
+    (b'{"jsonrpc":"2.0","id":"a-1","method":"tools/call","params":"', b'"}', "a-1"),
+    (b'{"method":"tools/call","params":{"id":5,"text":"', b'"},"jsonrpc":"2.0","id":12}', 12),
+    (b'{"method":"notifications/x","params":{"id":5,"text":"', b'"},"jsonrpc":"2.0"}', None),
+    (b'{"jsonrpc":"2.0","id":5,"result":"', b'"}', None),  # an answer to the server
+    (b"no JSON at all", b"", None),
+]
+DROPPED = (
+    "note: a line of {} bytes was dropped: a request may have at most 4194304 bytes, and this one has more;"
+    " send less at a time, or send large content as an attachment\n"
 )
-def test_a_huge_line_is_dropped_and_its_sender_hears_of_it(
-    rig: PumpRig, before: bytes, behind: bytes, id_: Any
-) -> None:
+
+
+def test_a_huge_line_is_dropped_and_its_sender_hears_of_it(rig: PumpRig) -> None:
     worker = rig.opened()
-    rig.write(before + b"x" * 5 * MIB + behind + b"\n")
-    request = rig.ask(worker, 99, "ping")  # what follows passes
-    worker.answer(request)
-    answers = [rig.receive()]
-    if id_ is not None:
-        answers.append(rig.receive())
-        assert [one["error"]["data"]["code"] for one in answers if one["id"] == id_] == ["frame_too_large"]
+    with sweep() as row:
+        for before, behind, id_ in HUGE:
+            with row(before):
+                rig.write(before + b"x" * 5 * MIB + behind + b"\n")
+                worker.answer(rig.ask(worker, 99, "ping"))  # what follows passes
+                answers = {one["id"]: one for one in (rig.receive() for _ in range(1 + (id_ is not None)))}
+                assert set(answers) == {99} | {id_} - {None}
+                assert id_ is None or answers[id_]["error"]["data"]["code"] == "frame_too_large"
     rig.close_input()
     assert worker.line() == b""
     worker.die()
-    assert rig.ended() == (0, b"", rig_note(before + behind))
-
-
-def rig_note(ends: bytes) -> str:
-    size = len(ends) + 5 * MIB + 1
-    return (
-        f"note: a line of {size} bytes was dropped: a request may have at most {4 * MIB} bytes, and this one has"
-        " more; send less at a time, or send large content as an attachment\n"
-    )
+    sizes = [len(before + behind) + 5 * MIB + 1 for before, behind, _ in HUGE]
+    assert rig.ended() == (0, b"", "".join(map(DROPPED.format, sizes)))
 
 
 # --- one side does not read ----------------------------------------------------------

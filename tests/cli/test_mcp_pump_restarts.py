@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.mcp_pump_rig import PROFILE_TOKEN, Message, PumpRig, WorkerConnection
 
+pytestmark = pytest.mark.slow
+
 URI = "ui://chat/inbox"
 STOPPING: Message = {"code": -32046, "message": "the daemon stops", "data": {"code": "stopping"}}
 MIB = 1024 * 1024

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from wcwidth import wcswidth
 
-from tests.support.cli import Done, Office, open_office
+from tests.support.cli import Done, Office
 from tests.support.terminal import on_terminal
 
 AUTH = [{"type": "module", "value": "auth"}]
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def pair(office: Office) -> tuple[str, str]:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.support.cli import Office, open_office
+from tests.support.cli import Office
 from tests.support.followers import following
-from tests.support.talk import talking
+from tests.support.talk import chatting, talking
 
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        running.daemon.call("agent.set", token=running.token("boss"), name="nex", provider="demo")
-        yield running
+pytestmark = pytest.mark.usefixtures("demo_office")
 
 
 def notices(office: Office) -> list[str]:
@@ -100,8 +93,7 @@ def test_chat_shows_that_the_other_types_until_it_has_written(office: Office) ->
     tell_boss(office, name, "hello")
     token = office.token(name)
     found = office.daemon.call("conversation.messages", token=token, **{"with": "user:boss"})
-    with talking(office, name) as terminal:
-        terminal.ready()
+    with chatting(office, name) as terminal:
         terminal.until(
             lambda: (
                 office.daemon.call("presence.typing", token=token, conversation=found["conversation"])

@@ -8,13 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Done, Office, Shell, open_office
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.cli import Done, Office, Shell
 
 
 @pytest.fixture(autouse=True)
@@ -130,12 +124,6 @@ def test_an_agents_level_is_shown_and_changed_and_in_force_at_once(office: Offic
     assert refused.rc == 1 and "envelope.send needs the level standard" in refused.stderr
     assert decide(office, "envelope.send: restricted").rc == 0
     assert office(*send).rc == 0
-
-
-def test_a_level_an_agent_cannot_have_is_refused(office: Office) -> None:
-    for level in ("boss", "open", ""):
-        done = office("agent", "permission", "set", "--as", "boss", "--name", "nex", "--level", level)
-        assert done.rc == 2 and "privileged" in done.stderr
 
 
 # --- tokens --------------------------------------------------------------------------

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Office, open_office, wait_until
+from tests.support.cli import Office, open_office
 from tests.support.live_providers import staged
+from tests.support.waits import wait_until
 
 KEY = "the-key-of-an-account"
 

@@ -19,8 +19,10 @@ import pytest
 
 from hiboss.cli.quick import parsing
 from tests.support import command_server
-from tests.support.cli import HIBOSS, SECONDS, Office, open_office, wait_until
+from tests.support.cli import HIBOSS, SECONDS, Office, open_office
 from tests.support.forked_programs import WHOLE_WAY
+from tests.support.sweeps import sweep
+from tests.support.waits import wait_until
 
 WHOLE = [sys.executable, "-m", "hiboss.cli.main"]
 MANY = 100  # messages: more than fits into a pipe
@@ -198,6 +200,7 @@ read
 """.splitlines()[1:]
 
 
+@pytest.mark.slow
 def test_a_story_told_in_both_ways_is_the_same(pair: Pair) -> None:
     quick, statuses = 0, []
     for line in STORY:
@@ -209,34 +212,29 @@ def test_a_story_told_in_both_ways_is_the_same(pair: Pair) -> None:
     assert quick > 80 and statuses.count(0) > 60 and set(statuses) == {0, 1, 2, 4}
 
 
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"HIBOSS_TOKEN": "hba_wrong"},
-        {"HIBOSS_TOKEN": " "},
-        {"HIBOSS_TOKEN_FILE": "HOME/tokens/nex"},
-        {"HIBOSS_TOKEN_FILE": "HOME/tokens/nobody"},
-        {"HIBOSS_AGENT": "nex"},
-        {"CLAUDECODE": "1"},
-        {"HIBOSS_SESSION": "mine", "HIBOSS_TOKEN_FILE": "HOME/tokens/kai"},
-        {"HIBOSS_HOME": "/nowhere"},
-        {
-            "_HIBOSS_COMPLETE": "complete_bash",
-            "_TYPER_COMPLETE_ARGS": "hiboss inb",
-            "COMP_WORDS": "hiboss inb",
-        },
-    ],
-    ids=lambda env: "-".join(env),
-)
-def test_the_environment_says_the_same_in_both_ways(pair: Pair, env: dict[str, str]) -> None:
-    for line in (
-        ["inbox", "--peek"],
-        ["poll", "--json"],
-        ["team", "--json"],
-        ["send", "kai", "x"],
-        ["read", "e1"],
-    ):
-        pair.same(*line, **env)
+ENVIRONMENTS = [
+    {"HIBOSS_TOKEN": "hba_wrong"},
+    {"HIBOSS_TOKEN": " "},
+    {"HIBOSS_TOKEN_FILE": "HOME/tokens/nex"},
+    {"HIBOSS_TOKEN_FILE": "HOME/tokens/nobody"},
+    {"HIBOSS_AGENT": "nex"},
+    {"CLAUDECODE": "1"},
+    {"HIBOSS_SESSION": "mine", "HIBOSS_TOKEN_FILE": "HOME/tokens/kai"},
+    {"HIBOSS_HOME": "/nowhere"},
+    {
+        "_HIBOSS_COMPLETE": "complete_bash",
+        "_TYPER_COMPLETE_ARGS": "hiboss inb",
+        "COMP_WORDS": "hiboss inb",
+    },
+]
+
+
+def test_the_environment_says_the_same_in_both_ways(pair: Pair) -> None:
+    with sweep() as row:
+        for env in ENVIRONMENTS:
+            for line in ("inbox --peek", "poll --json", "team --json", "send kai x", "read e1"):
+                with row((env, line)):
+                    pair.same(*line.split(), **env)
 
 
 def test_a_token_can_be_piped_in_both_ways(pair: Pair) -> None:
@@ -279,14 +277,15 @@ def ended(office: Office, program: list[str], words: list[str], script: str) -> 
     return done.rc, done.stdout, re.sub(r'File "[^"]*", line \d+, in .*\n.*\n', "", done.stderr)
 
 
-@pytest.mark.parametrize("words", [LONG, SHORT, [], ["--help"], ["inbox", "--as", "nobody"]], ids=" ".join)
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ENDS.values(), ids=list(ENDS))
-def test_a_stream_that_cannot_be_written_ends_both_ways_alike(
-    full: Office, words: list[str], script: str
-) -> None:
-    quick, whole = (ended(full, program, words, script) for program in ([HIBOSS], WHOLE))
-    assert quick[:2] == whole[:2] and bool(quick[2]) == bool(whole[2])
-    assert quick[2].splitlines()[-1:] == whole[2].splitlines()[-1:]
+def test_a_stream_that_cannot_be_written_ends_both_ways_alike(full: Office, script: str) -> None:
+    with sweep() as row:
+        for words in (LONG, SHORT, [], ["--help"], ["inbox", "--as", "nobody"]):
+            with row(words):
+                quick, whole = (ended(full, program, words, script) for program in ([HIBOSS], WHOLE))
+                assert quick[:2] == whole[:2] and bool(quick[2]) == bool(whole[2])
+                assert quick[2].splitlines()[-1:] == whole[2].splitlines()[-1:]
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=["text", "json"])
@@ -312,6 +311,7 @@ def waits(pid: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_help_of_the_root_is_what_typer_prints_at_every_width(full: Office) -> None:
     for columns in ("", "x", "79", "80", "200"):
         for words in (["--help"], []):

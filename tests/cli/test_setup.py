@@ -9,23 +9,16 @@ import pty
 import select
 import subprocess
 import termios
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hiboss.testing.running_daemon import running_daemon
-from tests.support.cli import HIBOSS, SECONDS, Done, Shell, gone, wait_until
+from tests.support.cli import HIBOSS, SECONDS, Done, Shell, gone
+from tests.support.waits import wait_until
 
 CTRL_C = "\x03"
 ANSWERS = ["boss-name", "timezone", "boss-token", "agent-name", "agent-token"]
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(tmp_path / "home")
-    yield shell
-    shell.end_daemon()
 
 
 def on_a_terminal(shell: Shell, words: list[str], typed: list[str], **env: str) -> tuple[int, str]:

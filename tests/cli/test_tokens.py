@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from hiboss.testing.running_daemon import running_daemon
-from tests.support.cli import Done, Office, Shell, open_office
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.cli import Done, Office, Shell
+from tests.support.sweeps import sweep
 
 
 def who(done: Done) -> str:
@@ -29,50 +25,55 @@ def test_a_token_on_the_command_line_works_and_warns(office: Office) -> None:
     assert "--token @FILE" in done.stderr and office.token("nex") not in done.stderr
 
 
-def test_a_token_comes_from_standard_input_a_file_or_the_environment_without_a_warning(
+NEX, BOSS = "agent:nex", "user:boss"
+# Words after `agent self`, standard input, the environment (NEX and BOSS: tokens; FILE, EMPTY: files), and who speaks.
+SPEAKERS: list[tuple[str, str, dict[str, str], str]] = [
+    ("--token -", "NEX\n", {}, NEX),
+    ("--token -", "NEX", {}, NEX),
+    ("--token @token", "", {}, NEX),
+    ("--token @~/token", "", {}, NEX),
+    ("", "", {"HIBOSS_TOKEN": "NEX\n"}, NEX),
+    ("--as NEX", "", {}, NEX),
+    ("--as Boss", "", {}, BOSS),
+    ("", "", {"HIBOSS_TOKEN": "BOSS"}, BOSS),  # what is said on the command line wins
+    ("--as nex", "", {"HIBOSS_TOKEN": "BOSS"}, NEX),
+    ("--token -", "NEX", {"HIBOSS_TOKEN": "BOSS"}, NEX),
+    ("", "", {"HIBOSS_TOKEN_FILE": "FILE"}, NEX),  # a file comes after the token itself
+    ("", "", {"HIBOSS_TOKEN_FILE": "FILE", "HIBOSS_TOKEN": " "}, NEX),
+    ("", "", {"HIBOSS_TOKEN_FILE": "FILE", "HIBOSS_TOKEN": "BOSS"}, BOSS),
+    ("--as boss", "", {"HIBOSS_TOKEN_FILE": "FILE"}, BOSS),
+    ("", "", {"HIBOSS_TOKEN_FILE": "GONE"}, "unreadable_file"),  # and never the boss
+    ("", "", {"HIBOSS_TOKEN_FILE": "EMPTY"}, "bad_token"),
+    ("--token -", "", {"HIBOSS_TOKEN": "NEX"}, "bad_token"),  # an empty one is not taken for none
+    ("--token @empty", "", {"HIBOSS_TOKEN": "NEX"}, "bad_token"),
+    ("--token ''", "", {"HIBOSS_TOKEN": "NEX"}, "bad_token"),
+    *((f"--as {name}", "", {}, "unknown_profile") for name in ("FILE", "../tokens/nex", "''", ".")),
+]
+
+
+def test_who_speaks_is_said_by_the_command_line_then_by_the_environment(
     office: Office, tmp_path: Path
 ) -> None:
-    token = office.token("nex")
-    (tmp_path / "token").write_text(f"  {token}\n\n")
-    for done in (
-        office("agent", "self", "--token", "-", stdin=f"{token}\n"),
-        office("agent", "self", "--token", "-", stdin=token),
-        office("agent", "self", "--token", "@token", cwd=tmp_path),
-        office("agent", "self", "--token", "@~/token", env={"HOME": str(tmp_path)}),
-        office("agent", "self", env={"HIBOSS_TOKEN": f"{token}\n"}),
-    ):
-        assert who(done) == "agent:nex" and done.stderr == ""
+    (tmp_path / "token").write_text(f"  {office.token('nex')}\n\n")
+    (tmp_path / "empty").write_text("\n")
+    values = {
+        name: str(tmp_path / file) for name, file in (("FILE", "token"), ("EMPTY", "empty"), ("GONE", "gone"))
+    }
+    values |= {"NEX": office.token("nex"), "BOSS": office.token("boss")}
 
+    def filled(text: str) -> str:
+        return re.sub("|".join(values), lambda found: values[found[0]], text)
 
-def test_a_profile_is_found_whatever_the_case(office: Office) -> None:
-    assert who(office("agent", "self", "--as", "NEX")) == "agent:nex"
-    assert who(office("agent", "self", "--as", "Boss")) == "user:boss"
-
-
-def test_what_is_said_on_the_command_line_wins_over_the_environment(office: Office) -> None:
-    environment = {"HIBOSS_TOKEN": office.token("boss")}
-    assert who(office("agent", "self", env=environment)) == "user:boss"
-    assert who(office("agent", "self", "--as", "nex", env=environment)) == "agent:nex"
-    other = office("agent", "self", "--token", "-", stdin=office.token("nex"), env=environment)
-    assert who(other) == "agent:nex"
-
-
-def test_both_token_and_profile_are_refused(office: Office) -> None:
-    done = office("agent", "self", "--token", "@x", "--as", "nex")
-    assert done.rc == 2 and "--token" in done.stderr and "--as" in done.stderr
-
-
-def test_an_unknown_profile_hears_the_nearest_and_all(office: Office) -> None:
-    done = office("agent", "self", "--as", "nx")
-    assert done.rc == 1
-    assert "did you mean nex?" in done.stderr and "boss, nex" in done.stderr
-
-
-def test_a_profile_cannot_be_a_way_out_of_the_directory(office: Office, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text(office.token("nex"))
-    for name in (str(tmp_path / "token"), "../tokens/nex", "", "."):
-        done = office("agent", "self", "--as", name)
-        assert done.rc == 1 and "code: unknown_profile" in done.stderr
+    with sweep() as row:
+        for words, stdin, env, speaker in SPEAKERS:
+            given = {name: filled(value) for name, value in env.items()} | {"HOME": str(tmp_path)}
+            split = [one if one == "NEX" else filled(one) for one in shlex.split(words)]
+            with row((words, env)):
+                done = office("agent", "self", *split, stdin=filled(stdin), cwd=tmp_path, env=given)
+                if done.rc:
+                    assert f"code: {speaker}\n" in done.stderr
+                else:
+                    assert (done.record["address"], done.stderr) == (speaker, "")
 
 
 def test_without_any_token_every_command_speaks_as_the_boss(office: Office) -> None:
@@ -91,42 +92,30 @@ def test_without_any_token_every_command_speaks_as_the_boss(office: Office) -> N
     assert office.envelope(sent.record["id"])["from"] == "user:boss"
 
 
-def test_a_token_file_in_the_environment_comes_after_the_token_itself(office: Office, tmp_path: Path) -> None:
-    (tmp_path / "token").write_text(office.token("nex") + "\n")
-    file = {"HIBOSS_TOKEN_FILE": str(tmp_path / "token")}
-    assert who(office("agent", "self", env=file)) == "agent:nex"
-    assert who(office("agent", "self", env={**file, "HIBOSS_TOKEN": " "})) == "agent:nex"
-    assert who(office("agent", "self", env={**file, "HIBOSS_TOKEN": office.token("boss")})) == "user:boss"
-    assert who(office("agent", "self", "--as", "boss", env=file)) == "user:boss"
+VARIABLES = [
+    "HIBOSS_RUN",
+    "HIBOSS_AGENT",
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CODEX_THREAD_ID",
+    "CODEX_SESSION_ID",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "GEMINI_CLI",
+    "CURSOR_AGENT",
+    "OPENCODE",
+    "AI_AGENT",
+]
 
 
-def test_a_token_file_that_is_gone_is_an_error_and_never_the_boss(office: Office, tmp_path: Path) -> None:
-    done = office("agent", "self", env={"HIBOSS_TOKEN_FILE": str(tmp_path / "gone")})
-    assert done.rc == 2 and f"{tmp_path}/gone cannot be read" in done.stderr
-    (tmp_path / "empty").touch()
-    done = office("agent", "self", env={"HIBOSS_TOKEN_FILE": str(tmp_path / "empty")})
-    assert done.rc == 1 and "code: bad_token" in done.stderr
+def test_where_an_agent_runs_the_command_nobody_is_taken_for_the_boss(office: Office) -> None:
+    with sweep() as row:
+        for variable in VARIABLES:
+            with row(variable):
+                check_agent(office, variable, {variable: "1"})
 
 
-@pytest.mark.parametrize(
-    "variable",
-    [
-        "HIBOSS_RUN",
-        "HIBOSS_AGENT",
-        "CLAUDECODE",
-        "CLAUDE_CODE_ENTRYPOINT",
-        "CODEX_THREAD_ID",
-        "CODEX_SESSION_ID",
-        "CODEX_SANDBOX",
-        "CODEX_SANDBOX_NETWORK_DISABLED",
-        "GEMINI_CLI",
-        "CURSOR_AGENT",
-        "OPENCODE",
-        "AI_AGENT",
-    ],
-)
-def test_where_an_agent_runs_the_command_nobody_is_taken_for_the_boss(office: Office, variable: str) -> None:
-    env = {variable: "1"}
+def check_agent(office: Office, variable: str, env: dict[str, str]) -> None:
     for words in (("agent", "self"), ("team",), ("send", "nex", "hi"), ("chat", "nex", "--once", "hi")):
         done = office(*words, env=env)
         assert (done.rc, done.stdout) == (1, "")
@@ -168,14 +157,6 @@ def test_a_new_home_says_hiboss_up_everywhere(tmp_path: Path, words: tuple[str, 
         assert done.rc == 1 and "run: hiboss up" in done.stderr
 
 
-def test_an_empty_token_is_refused_and_not_taken_for_none(office: Office, tmp_path: Path) -> None:
-    (tmp_path / "empty").write_text("\n")
-    environment = {"HIBOSS_TOKEN": office.token("nex")}
-    for words in (("--token", "-"), ("--token", "@empty"), ("--token", "")):
-        done = office("agent", "self", *words, cwd=tmp_path, env=environment)
-        assert done.rc == 1 and "code: bad_token" in done.stderr
-
-
 @pytest.mark.parametrize("json_", [(), ("--json",)])
 def test_a_token_never_stands_in_an_error(office: Office, tmp_path: Path, json_: tuple[str, ...]) -> None:
     secret = "hba_" + "S3cret" * 7
@@ -201,8 +182,3 @@ def test_a_token_that_is_no_text_is_refused_in_words_about_the_token(
         done = office("agent", "self", *words, stdin=content, cwd=tmp_path)
         assert done.rc in (1, 2) and "Traceback" not in done.stderr
         assert "attachment" not in done.stderr and "JSON" not in done.stderr
-
-
-def test_a_token_file_that_is_not_there_is_said(office: Office, tmp_path: Path) -> None:
-    done = office("agent", "self", "--token", "@nowhere", cwd=tmp_path)
-    assert done.rc == 2 and "nowhere cannot be read: No such file" in done.stderr

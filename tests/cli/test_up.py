@@ -6,23 +6,16 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.support.cli import HIBOSS, Shell, gone, wait_until
+from tests.support.cli import HIBOSS, Shell, gone
+from tests.support.waits import wait_until
 
 ROOT = Path(__file__).parents[2]
 STEPS = 3  # talk, look, choose a provider
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(tmp_path / "home")
-    yield shell
-    shell.end_daemon()
 
 
 def steps(output: str) -> list[str]:
@@ -98,7 +91,7 @@ def test_a_signal_while_the_daemon_is_starting_leaves_no_daemon(shell: Shell) ->
         try:
             os.kill(up.pid, signal.SIGTERM)
             up.wait()
-            wait_until(lambda: gone(pid), seconds=20)
+            wait_until(lambda: gone(pid))
         finally:
             if not gone(pid):
                 os.kill(pid, signal.SIGKILL)

@@ -13,17 +13,12 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import Answered, running_daemon
-from tests.support.cli import HIBOSS, SECONDS, Done, Office, Shell, open_office, wait_until
+from tests.support.cli import HIBOSS, SECONDS, Done, Office, Shell
+from tests.support.waits import wait_until
 
 WAIT = ("envelope", "wait")
 NEVER = "1h"  # what must end before its time limit
 MAIL, REFUSED, USAGE, UNREACHABLE, TIMED_OUT, WATCHED, STOPPED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 @pytest.fixture
@@ -184,26 +179,6 @@ def test_a_daemon_killed_ends_a_watch_with_6_too_and_none_at_all_is_3(passing: O
 
 
 # --- errors never look like mail -----------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "words, status",
-    [
-        (("--timeout", "0s"), USAGE),
-        (("--timeout", "55"), USAGE),
-        (("--timeout", "2h"), USAGE),
-        (("--after", "nonsense"), USAGE),
-        (("--address", "agent:boss-only"), REFUSED),
-        (("--nonsense",), USAGE),
-    ],
-)
-@pytest.mark.parametrize("command", [("watch",), WAIT], ids=["watch", "wait"])
-def test_what_is_wrong_is_said_on_standard_error_alone(
-    office: Office, command: tuple[str, ...], words: tuple[str, ...], status: int
-) -> None:
-    done = office(*command, *words, "--as", "nex")
-    assert (done.rc, done.stdout) == (status, "")
-    assert done.stderr.startswith("error: ") and "\ncode: " in done.stderr
 
 
 def test_a_wrong_token_is_no_mail_either(office: Office) -> None:

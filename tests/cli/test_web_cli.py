@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.cli import Done, Office, Shell
-from tests.support.web_clients import RestClient, WebDaemon, free_port, web_daemon
+from tests.support.web_clients import RestClient, WebDaemon, kept_port, web_daemon
 
 # What a browser is given, what it can read, and what everybody can see of its process.
 BROWSER = """#!/bin/sh
@@ -166,10 +166,10 @@ def up(shell: Shell, port: int) -> Done:
 
 
 def test_up_says_where_http_is_served_and_a_link_follows_at_once(shell: Shell) -> None:
-    port = free_port()
-    done = up(shell, port)
-    assert (done.rc, done.values("web")) == (0, [f"http://127.0.0.1:{port}"])
-    assert shell("up", "--detach", "--json").json["web"] == f"http://127.0.0.1:{port}"
+    with kept_port() as port:
+        done = up(shell, port)
+        assert (done.rc, done.values("web")) == (0, [f"http://127.0.0.1:{port}"])
+        assert shell("up", "--detach", "--json").json["web"] == f"http://127.0.0.1:{port}"
     assert shell("daemon", "restart", env={"HIBOSS_WEB_ENABLED": "on", "HIBOSS_WEB_PORT": "0"}).rc == 0
     assert shell("web", "--print").record["url"].startswith("http://127.0.0.1:")  # it waits for the door
 

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.support.cli import Office, open_office
+from tests.support.cli import Office
 
 URL = "http://127.0.0.1:9/facts"
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    with open_office(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def test_a_webhook_that_receives_lives_from_its_creation_to_its_deletion(office: Office) -> None:
@@ -70,9 +60,3 @@ def test_webhooks_are_listed_a_block_each_and_as_json(office: Office) -> None:
     assert "whsec_" not in listed.stdout
     office("webhook", "delete", "a", "--yes")
     office("webhook", "unsubscribe", "b", "--yes")
-
-
-def test_an_agent_cannot_create_one(office: Office) -> None:
-    ada = office.agent()
-    refused = office("webhook", "create", "mine", "--to", ada, "--as", ada, "--json")
-    assert (refused.rc, refused.error["code"]) == (1, "forbidden")

@@ -91,10 +91,6 @@ def test_names_are_the_same_whatever_the_case(name: str, kind: str) -> None:
     assert folds == {f"{kind}:{name.lower()}"}
 
 
-def test_an_address_keeps_the_case_it_was_written_in() -> None:
-    assert str(parse_address("agent:Nex")) == "agent:Nex"
-
-
 def test_channels_are_the_same_to_the_letter_only() -> None:
     assert parse_address("channel:slack:C0A").fold != parse_address("channel:slack:c0a").fold
 

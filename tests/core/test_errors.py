@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hiboss.cli.client import Answered
 from hiboss.core import errors
 from hiboss.core.errors import HibossError, tree
 from hiboss.core.quoting import nearest
+from tests.support.sweeps import sweep
 
 # As `tree` finds them, without those that other modules add.
 CLASSES = [cls for cls in tree() if cls.__module__.startswith(errors.__name__)]
@@ -55,14 +57,10 @@ SPECIFIED = {
 }
 
 
-def _fields(cls: type[HibossError]) -> dict[str, str]:
-    """Return the facts that the docstring of a class needs, with the format of each."""
-    parsed = string.Formatter().parse(cls.__doc__ or "")
-    return {name: spec or "" for _, name, spec, _ in parsed if name is not None}
-
-
 def _facts(cls: type[HibossError]) -> dict[str, Any]:
-    return {name: 7.5 if spec else f"<{name}>" for name, spec in _fields(cls).items()}
+    """Return the facts that the docstring of a class needs; a number where it has a format."""
+    parsed = string.Formatter().parse(cls.__doc__ or "")
+    return {name: 7.5 if spec else f"<{name}>" for _, name, spec, _ in parsed if name is not None}
 
 
 def test_the_tree_holds_every_class_of_the_module() -> None:
@@ -71,39 +69,33 @@ def test_the_tree_holds_every_class_of_the_module() -> None:
     assert len(CLASSES) > 40
 
 
-@pytest.mark.parametrize("cls", CLASSES)
-def test_a_class_says_its_own_code_and_message(cls: type[HibossError]) -> None:
-    assert "code" in vars(cls)
-    assert cls.code.isidentifier() and cls.code.islower()
-    assert "__doc__" in vars(cls) and (cls.__doc__ or "").strip()
-
-
 def test_codes_are_unique() -> None:
     codes = [cls.code for cls in CLASSES]
     assert len(set(codes)) == len(codes)
 
 
-@pytest.mark.parametrize("cls", CLASSES)
-def test_a_message_is_made_of_the_facts_which_stay_readable_and_travel(cls: type[HibossError]) -> None:
-    facts = _facts(cls)
-    error = cls(**facts)
-    for name, value in facts.items():
-        assert (f"{value:g}" if isinstance(value, float) else value) in error.message
-        assert getattr(error, name) == value
-    assert "{" not in error.message and "\n" not in error.message
-    assert error.message == str(error)
-    assert error.payload() == {"code": cls.code, **facts}
+def test_every_class_has_a_code_and_a_message_of_facts_that_stay_readable_and_travel() -> None:
+    with sweep() as row:
+        for cls in CLASSES:
+            with row(cls.__name__):
+                assert "code" in vars(cls) and cls.code.isidentifier() and cls.code.islower()
+                assert "__doc__" in vars(cls) and (cls.__doc__ or "").strip()
+                facts = _facts(cls)
+                assert not [name for name in facts if hasattr(HibossError, name) or name in ("facts", "code")]
+                error = cls(**facts)
+                assert {name: getattr(error, name) for name in facts} == facts
+                shown = [f"{fact:g}" if isinstance(fact, float) else fact for fact in facts.values()]
+                assert [fact for fact in shown if fact not in error.message] == []
+                assert "{" not in error.message and "\n" not in error.message
+                assert error.message == str(error)
+                assert error.payload() == {"code": cls.code, **facts}
 
 
-@pytest.mark.parametrize("cls", [cls for cls in CLASSES if _fields(cls)])
-def test_a_forgotten_fact_shows_at_once(cls: type[HibossError]) -> None:
-    with pytest.raises(KeyError):
-        cls()
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_no_fact_has_a_name_that_means_something_else(cls: type[HibossError]) -> None:
-    assert not [name for name in _fields(cls) if hasattr(HibossError, name) or name in ("facts", "code")]
+def test_a_forgotten_fact_shows_at_once() -> None:
+    with sweep() as row:
+        for cls in CLASSES:
+            with row(cls.__name__), pytest.raises(KeyError) if _facts(cls) else nullcontext():
+                cls()
 
 
 def test_what_a_caller_wrote_is_never_taken_for_a_place_holder() -> None:
@@ -118,33 +110,21 @@ def test_an_unknown_attribute_is_no_fact() -> None:
 # --- statuses for the doors ----------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", CLASSES)
-def test_the_exit_status_is_that_of_the_manual(cls: type[HibossError]) -> None:
+def test_every_error_has_the_statuses_of_the_manual_and_of_the_specifications() -> None:
     special = {"daemon_unreachable": 3, "hung_up": 3, "timed_out": 4, "already_watched": 5, "stopping": 6}
     special |= dict.fromkeys(USAGE, 2)
-    assert cls.exit == special.get(cls.code, 1)
-    assert errors.exit_status(cls.code) == cls.exit
-
-
-def test_the_codes_of_wrong_usage_are_codes() -> None:
-    assert {cls.code for cls in CLASSES} >= USAGE
+    assert {cls.code for cls in CLASSES} >= set(special)
+    with sweep() as row:
+        for cls in CLASSES:
+            with row(cls.__name__):
+                assert cls.exit == errors.exit_status(cls.code) == special.get(cls.code, 1)
+                assert cls.rpc == SPECIFIED.get(cls.code, cls.rpc)
+                assert cls.rpc in SPECIFIED.values() or -32099 <= cls.rpc <= -32000
+                assert 400 <= cls.http <= 599
 
 
 def test_a_code_of_a_newer_daemon_ends_a_command_as_refused() -> None:
     assert errors.exit_status("not_invented_yet") == 1
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_rpc_codes_are_those_of_the_specification_or_of_the_servers_range(cls: type[HibossError]) -> None:
-    if cls.code in SPECIFIED:
-        assert cls.rpc == SPECIFIED[cls.code]
-    else:
-        assert cls.rpc in SPECIFIED.values() or -32099 <= cls.rpc <= -32000
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_http_statuses_are_those_of_errors(cls: type[HibossError]) -> None:
-    assert 400 <= cls.http <= 599
 
 
 def test_an_answered_error_keeps_the_daemons_code_message_and_exit_status() -> None:

@@ -18,15 +18,6 @@ from hiboss.core.file_guard import FileGuard, HomeFile, NotAFile, PrivateFile, c
 from hiboss.core.paths import Home
 from tests.support.daemons import can_mount
 
-LOCKED = """
-import fcntl, os, sys
-file = os.open(sys.argv[1], os.O_RDWR)
-try:
-    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
-except OSError:
-    print("locked")
-"""
-
 
 @pytest.fixture(params=[True, False], ids=["with O_PATH", "without O_PATH"])
 def guard(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileGuard:
@@ -83,8 +74,15 @@ def before_open(moment: int, act: Callable[[], None]) -> Iterator[None]:
 
 def is_locked(path: str) -> bool:
     """Whether another process finds it locked."""
-    tried = subprocess.run([sys.executable, "-c", LOCKED, path], capture_output=True, text=True, check=True)
-    return tried.stdout.strip() == "locked"
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    try:
+        fcntl.lockf(os.open(path, os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB, 1)
+    except OSError:
+        os._exit(1)
+    finally:
+        os._exit(0)
 
 
 def content(guard: FileGuard, path: Path) -> str:

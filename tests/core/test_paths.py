@@ -13,7 +13,7 @@ import pytest
 from hiboss.core.errors import HomeUnusable
 from hiboss.core.paths import SOCKET_PATH_LIMIT, Home, replacing
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
-from tests.support.daemons import wait_until
+from tests.support.waits import wait_until
 
 
 @pytest.fixture

@@ -388,6 +388,7 @@ def moments(draw: st.DrawFn) -> tuple[str, datetime, int]:
     return zone, change, clock.to_ms(change) + seconds * 1000 + draw(st.sampled_from([0, 0, 1, 999]))
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(EXPRESSIONS, moments())
 def test_the_next_times_are_those_a_walk_by_the_minute_finds(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from hiboss.core.errors import BadConfig, BadSetting, UnknownSetting
 from hiboss.core.setting_values import MIB, Setting
 from hiboss.core.settings import DEFAULTS, SECTIONS, TABLE, Configuration, describe
+from tests.support.sweeps import sweep
 
 BY_NAME = {str(setting): setting for setting in TABLE}
 NUMBERS = [setting for setting in TABLE if isinstance(setting.default, (int, float))]
@@ -77,90 +79,77 @@ def test_without_a_file_and_an_environment_everything_is_as_declared(place: Plac
     assert place.read("").settings == place.read("# nothing\n").settings == DEFAULTS
 
 
-@pytest.mark.parametrize("name", sorted(str(setting) for setting in NUMBERS))
-@pytest.mark.parametrize("bound", ["least", "most"])
-def test_a_number_at_its_bounds_is_taken_from_file_and_environment(
-    place: Place, name: str, bound: str
-) -> None:
-    setting, beside = BY_NAME[name], BESIDE.get(name, {})
-    value = type(setting.default)(getattr(setting, bound))
-    found = place.read(toml({**beside, name: value}))
-    assert value_of(found, name) == value and type(value_of(found, name)) is type(setting.default)
-    assert found.sources[setting.name] == f"{place.file} [{setting.section}] {setting.key}"
-    found = place.read(toml(beside), **{setting.variable: f" {value} "})
-    assert value_of(found, name) == value and type(value_of(found, name)) is type(setting.default)
-    assert found.sources[setting.name] == setting.variable == f"HIBOSS_{name.replace('.', '_').upper()}"
+def test_a_number_at_its_bounds_is_taken_from_file_and_environment(place: Place) -> None:
+    with sweep() as row:
+        for setting, bound in product(NUMBERS, ("least", "most")):
+            name, beside = str(setting), BESIDE.get(str(setting), {})
+            with row(f"{name} {bound}"):
+                value = type(setting.default)(getattr(setting, bound))
+                assert setting.variable == f"HIBOSS_{name.replace('.', '_').upper()}"
+                for found, source in (
+                    (
+                        place.read(toml({**beside, name: value})),
+                        f"{place.file} [{setting.section}] {setting.key}",
+                    ),
+                    (place.read(toml(beside), **{setting.variable: f" {value} "}), setting.variable),
+                ):
+                    assert value_of(found, name) == value
+                    assert type(value_of(found, name)) is type(setting.default)
+                    assert found.sources[setting.name] == source
 
 
-@pytest.mark.parametrize("name", sorted(str(setting) for setting in NUMBERS))
-def test_a_number_beyond_its_bounds_is_refused_and_told_what_would_be_right(place: Place, name: str) -> None:
-    setting = BY_NAME[name]
-    for value in beyond(setting):
-        for error, where in (
-            (place.refused(toml({name: value})), f"{place.file} [{setting.section}] {setting.key} is"),
-            (place.refused("", **{setting.variable: str(value)}), f"{setting.variable} is"),
-        ):
-            assert isinstance(error, BadSetting)
-            assert error.message.startswith(where) and str(value) in error.message
-            assert f"number from {setting.least:.15g} to {setting.most:.15g}" in error.message
+def test_a_number_beyond_its_bounds_is_refused_and_told_what_would_be_right(place: Place) -> None:
+    with sweep() as row:
+        for setting, value in ((one, value) for one in NUMBERS for value in beyond(one)):
+            with row(f"{setting} {value}"):
+                for error, where in (
+                    (
+                        place.refused(toml({str(setting): value})),
+                        f"{place.file} [{setting.section}] {setting.key} is",
+                    ),
+                    (place.refused("", **{setting.variable: str(value)}), f"{setting.variable} is"),
+                ):
+                    assert isinstance(error, BadSetting)
+                    assert error.message.startswith(where) and str(value) in error.message
+                    assert f"number from {setting.least:.15g} to {setting.most:.15g}" in error.message
 
 
-@pytest.mark.parametrize("name", sorted(BY_NAME))
-def test_a_value_of_another_type_is_refused(place: Place, name: str) -> None:
-    setting = BY_NAME[name]
-    wrong = ["true", "false", "{}", "{ a = 1 }", "1979-05-27", "[1]", "[[]]", "nan", "inf", '["a", 1]']
-    if isinstance(setting.default, int):
-        wrong += [
-            "1.0",
-            '"1.0"',
-            '"ten"',
-            '""',
-            '"-1"',
-            '"1 2"',
-            '"0x10"',
-            '"4 MB"',
-            '"1e2"',
-            "[]",
-            '"1_0"',
-            '"٣"',
-        ]
-    elif isinstance(setting.default, float):
-        wrong += ['"soon"', '""', '"nan"', '"inf"', '"-1"', "-0.1", '"1 B"', "[]", '"1_0"', '"1e1"', '"٣"']
-    elif setting.choices:
-        wrong += ["1", '"INFO"', '"loud"', '""', "[]", '" info"']
-    elif isinstance(setting.default, str):
-        wrong += ["1", "1.5", "[]", '"a\\u0000b"', '"a\\nb"']
-        wrong += (
-            ['""', '"a"', '"ftp://a"', '"http://"', '"http://a b"'] if setting.key.endswith("_url") else []
-        )
-    else:
-        wrong += [
-            "1",
-            "1.5",
-            '"/a,/b"',
-            '[""]',
-            '["/a", ""]',
-            '["/a\\u0000b"]',
-            '"a"',
-        ]
-        wrong += ['["a"]', '["./a"]', '[" /a"]'] if setting.name == "forbidden_paths" else []
-    for value in wrong:
-        error = place.refused(toml({name: value}))
-        assert isinstance(error, BadSetting), value
-        assert setting.wants in error.message and f"[{setting.section}] {setting.key}" in error.message
+WRONG = ["true", "false", "{}", "{ a = 1 }", "1979-05-27", "[1]", "[[]]", "nan", "inf", '["a", 1]']
+WRONG_OF_TYPE: dict[type, list[str]] = {
+    int: [
+        *("1.0", '"1.0"', '"ten"', '""', '"-1"', '"1 2"', '"0x10"', '"4 MB"', '"1e2"', "[]", '"1_0"', '"٣"'),
+    ],
+    float: ['"soon"', '""', '"nan"', '"inf"', '"-1"', "-0.1", '"1 B"', "[]", '"1_0"', '"1e1"', '"٣"'],
+    str: ["1", "1.5", "[]", '"a\\u0000b"', '"a\\nb"'],
+    tuple: ["1", "1.5", '"/a,/b"', '[""]', '["/a", ""]', '["/a\\u0000b"]', '"a"'],
+}
+WRONG_CHOICE = ["1", '"INFO"', '"loud"', '""', "[]", '" info"']
+WRONG_URL = ['""', '"a"', '"ftp://a"', '"http://"', '"http://a b"']
+WRONG_PATHS = ['["a"]', '["./a"]', '[" /a"]']
+
+
+def wrong(setting: Setting) -> list[str]:
+    """Return values, as a file has them, that this setting does not take."""
+    more = WRONG_URL if setting.key.endswith("_url") else []
+    more = WRONG_PATHS if setting.name == "forbidden_paths" else more
+    return [*WRONG, *(WRONG_CHOICE if setting.choices else WRONG_OF_TYPE[type(setting.default)]), *more]
+
+
+def test_a_value_of_another_type_is_refused(place: Place) -> None:
+    with sweep() as row:
+        for setting, value in ((one, value) for one in TABLE for value in wrong(one)):
+            with row(f"{setting} = {value}"):
+                error = place.refused(toml({str(setting): value}))
+                assert isinstance(error, BadSetting)
+                assert (
+                    setting.wants in error.message and f"[{setting.section}] {setting.key}" in error.message
+                )
 
 
 @pytest.mark.parametrize("value", ["9" * 5_000, "0x" + "f" * 5_000, "-" + "9" * 400])
 @pytest.mark.parametrize("name", ["limits.page_size", "store.lock_wait_seconds", "log.level"])
 def test_a_number_without_end_is_refused_like_any_other(place: Place, name: str, value: str) -> None:
     assert len(place.refused(toml({name: value})).message) < 400 + len(str(place.file))
-
-
-@pytest.mark.parametrize("name", sorted(str(setting) for setting in SIZES))
-@pytest.mark.parametrize(("written", "bytes_"), [("2048", 2048), ("2048 B", 2048), ("4 KiB", 4096)])
-def test_sizes_may_have_units(place: Place, name: str, written: str, bytes_: int) -> None:
-    assert value_of(place.read(toml({name: f'"{written}"'})), name) == bytes_
-    assert value_of(place.read("", **{BY_NAME[name].variable: written}), name) == bytes_
 
 
 def test_a_unit_stands_with_or_without_a_blank_and_only_where_bytes_are_counted(place: Place) -> None:
@@ -285,11 +274,14 @@ def test_a_name_nobody_knows_is_refused_with_the_nearest(place: Place, text: str
     assert error.message.startswith(str(place.file)) and says in error.message
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_a_mistyped_variable_of_one_of_our_sections_is_refused(place: Place, section: str) -> None:
-    name = f"HIBOSS_{section.upper()}_ZZZ"
-    error = place.refused("", **{name: "1"})
-    assert isinstance(error, UnknownSetting) and name in error.message and "the environment" in error.message
+def test_a_mistyped_variable_of_one_of_our_sections_is_refused(place: Place) -> None:
+    with sweep() as row:
+        for section in SECTIONS:
+            with row(section):
+                name = f"HIBOSS_{section.upper()}_ZZZ"
+                error = place.refused("", **{name: "1"})
+                assert isinstance(error, UnknownSetting)
+                assert name in error.message and "the environment" in error.message
     near = place.refused("", HIBOSS_LIMITS_PAGESIZE="1")
     assert "did you mean HIBOSS_LIMITS_PAGE_SIZE?" in near.message
 
@@ -385,6 +377,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @example(setting=next(one for one in TABLE if one.name == "lock_wait_seconds"), value=-0.0)
 @given(setting=st.sampled_from(TABLE), value=VALUES)
 def test_whatever_is_given_is_taken_as_declared_or_refused(setting: Setting, value: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hiboss.agents import process_control
-from tests.support.daemons import wait_until
+from tests.support.waits import wait_until
 from tests.support.web_daemons import Answer, WebDaemon, bearer, web_daemon
 
 STARTED = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}

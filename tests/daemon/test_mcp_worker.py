@@ -22,6 +22,7 @@ from hiboss.core.paths import Home
 from hiboss.daemon import mcp_process, mcp_worker
 from hiboss.daemon.mcp_process import environment
 from hiboss.daemon.mcp_worker import McpSupervisor
+from tests.support.waits import happens
 
 SCRIPT = str(Path(__file__).parents[1] / "support" / "scripted_mcp_worker.py")
 SECONDS = 30.0
@@ -46,11 +47,6 @@ def supervised(tmp_path: Path, story: Story, *words: str) -> Home:
     asyncio.run(run())
     assert [name for name in os.listdir(home.path) if name.endswith(".sock")] == []
     return home
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    while not condition():
-        await asyncio.sleep(0.005)
 
 
 def is_there(pid: int) -> bool:
@@ -111,7 +107,7 @@ def test_a_start_that_nobody_waits_for_any_more_is_used_by_the_next(tmp_path: Pa
         first = asyncio.create_task(supervisor.start())
         await asyncio.sleep(0)
         first.cancel()
-        await until(lambda: supervisor.running)
+        await happens(lambda: supervisor.running)
         assert await supervisor.start() == supervisor.running
 
     supervised(tmp_path, story)
@@ -124,11 +120,11 @@ def test_after_a_kill_the_next_start_starts_another_one_with_sockets_of_its_own(
     async def story(supervisor: McpSupervisor) -> None:
         first = await supervisor.start()
         os.kill(first.pid, signal.SIGKILL)
-        await until(lambda: supervisor.running is None)
+        await happens(lambda: supervisor.running is None)
         second = await supervisor.start()
         assert second.pid != first.pid and second.socket != first.socket
         assert (await ask(second))["pid"] == second.pid
-        await until(lambda: not os.path.exists(first.socket) and not os.path.exists(first.http_socket))
+        await happens(lambda: not os.path.exists(first.socket) and not os.path.exists(first.http_socket))
 
     supervised(tmp_path, story)
 
@@ -138,7 +134,7 @@ def test_a_start_just_after_a_kill_never_gives_the_dead_one(tmp_path: Path) -> N
         for _ in range(2):
             first = await supervisor.start()
             os.kill(first.pid, signal.SIGKILL)
-            await until(lambda: not is_there(first.pid))  # noqa: B023 - awaited here
+            await happens(lambda: not is_there(first.pid))  # noqa: B023 - awaited here
             assert (await ask(await supervisor.start()))["pid"] != first.pid
 
     supervised(tmp_path, story)
@@ -150,7 +146,7 @@ def test_while_an_idle_worker_is_ending_another_one_is_started(tmp_path: Path) -
         await ask(first, "/idle")
         second = await supervisor.start()
         assert second.pid != first.pid and (await ask(second))["pid"] == second.pid
-        await until(lambda: not is_there(first.pid))
+        await happens(lambda: not is_there(first.pid))
         assert supervisor.running == second and not supervisor._deaths
 
     supervised(tmp_path, story)
@@ -161,7 +157,7 @@ def test_a_worker_that_ends_when_idle_is_no_death(tmp_path: Path) -> None:
         for _ in range(mcp_worker.MOST_DEATHS + 1):
             found = await supervisor.start()
             await ask(found, "/idle")
-            await until(lambda: supervisor.running is None)
+            await happens(lambda: supervisor.running is None)
 
     supervised(tmp_path, story)
 
@@ -196,7 +192,7 @@ def test_a_close_while_it_starts_tells_those_who_wait_and_leaves_no_process(
 
     async def story(supervisor: McpSupervisor) -> None:
         waiting = [asyncio.create_task(supervisor.start()) for _ in range(3)]
-        await until(lambda: started)
+        await happens(lambda: started)
         supervisor.stop_starting()
         for one in waiting:
             with pytest.raises(Stopping):
@@ -230,7 +226,7 @@ asyncio.run(main())
         daemon.kill()
         await daemon.wait()
         async with asyncio.timeout(SECONDS):
-            await until(lambda: not is_there(pid))
+            await happens(lambda: not is_there(pid))
 
     asyncio.run(story())
 

@@ -22,9 +22,10 @@ from pathlib import Path
 from hiboss.core.errors import exit_status
 from hiboss.core.paths import Home
 from tests.support import forked_launcher
-from tests.support.cli import HIBOSS, SECONDS, Shell, gone, wait_until
+from tests.support.cli import HIBOSS, SECONDS, Shell, gone
 from tests.support.forked_programs import COMMAND, DAEMON, address
 from tests.support.talk import talking
+from tests.support.waits import wait_until
 
 from .pages import ROOT, Block, Page
 
@@ -64,6 +65,7 @@ class Terminal:
         (self.place / ".venv/users").touch()  # so make believes that everything is installed
         self._files = [directory / name for name in ("stdout", "stderr")]
         self._foreground: list[subprocess.Popen[str]] = []
+        self.seconds: float = SECONDS  # that a command may take
         self.printed = ""  # by the last command
         self._expected = ""  # what the page shows below this block
         path = os.environ["PATH"]
@@ -177,7 +179,7 @@ class Terminal:
         out, err = self._files
         self._shell.stdin.write(f"{{\n{command}\n}} >'{out}' 2>'{err}' </dev/null\necho $?\n")
         self._shell.stdin.flush()
-        if not select.select([self._shell.stdout], [], [], SECONDS)[0]:
+        if not select.select([self._shell.stdout], [], [], self.seconds)[0]:
             self._end_shell()
             raise Drifted(f"{command}\ndid not end:\n{out.read_text()}{err.read_text()}")
         answer = self._shell.stdout.readline().strip()

@@ -170,6 +170,7 @@ lin  10:00
 """
 
 
+@pytest.mark.slow
 def test_a_conversation_that_differs_from_the_page_is_found(
     reader: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,7 +186,7 @@ def test_a_conversation_that_differs_from_the_page_is_found(
 def test_a_command_that_does_not_end_is_found_and_the_reader_continues(
     reader: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(terminal, "SECONDS", 0.5)
+    monkeypatch.setattr(reader, "seconds", 0.5)  # of those that it would need
     with pytest.raises(Drifted, match="did not end"):
         reader.follow(sh("sleep 100"))
     monkeypatch.undo()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from socket import SO_REUSEADDR, SOL_SOCKET, socket
 
 import pytest
 
@@ -10,6 +12,10 @@ from tests.docs import pages
 from tests.docs.pages import Page
 from tests.docs.terminal import Terminal
 
+# A page is many commands: on a busy machine it took 97 s.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+PORT = "18787"  # of a server in docs/providers.md; here it gets one that nobody else has
 WITH_HTTP = {"README.md", "docs/web.md", "docs/mcp.md"}
 WITH_BLOCKS = [path for path in pages.written() if Page.read(path).blocks("sh", "python", "text")]
 
@@ -36,8 +42,10 @@ def test_the_pages_with_commands_are_those_expected() -> None:
 def test_a_reader_can_follow_the_page(path: str, tmp_path: Path) -> None:
     page = Page.read(path)
     installs = any("make up" in block.body for block in page.blocks("sh"))
-    with Terminal(tmp_path, installed=not installs, web=path in WITH_HTTP) as terminal:
-        terminal.read(page)
+    with socket() as keeper, Terminal(tmp_path, installed=not installs, web=path in WITH_HTTP) as terminal:
+        keeper.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)  # bound all the time, and the server may bind it too
+        keeper.bind(("127.0.0.1", 0))
+        terminal.read(replace(page, text=page.text.replace(PORT, str(keeper.getsockname()[1]))))
 
 
 @pytest.mark.parametrize("path", [path for path in WITH_BLOCKS if path != "README.md"])

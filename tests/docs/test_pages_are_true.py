@@ -12,10 +12,9 @@ from tests.docs import checks, pages, vocabulary
 from tests.docs.pages import ROOT, Page
 
 
-@pytest.mark.parametrize("path", pages.every())
 @pytest.mark.parametrize("check", checks.EVERY_PAGE, ids=lambda check: check.__name__)
-def test_a_page_names_only_what_exists(check: Callable[[Page], list[str]], path: str) -> None:
-    problems = check(Page.read(path))
+def test_a_page_names_only_what_exists(check: Callable[[Page], list[str]]) -> None:
+    problems = [problem for path in pages.every() for problem in check(Page.read(path))]
     assert not problems, "\n".join(problems)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import Answered
-from tests.support.daemons import wait_until
 from tests.support.mcp_clients import INBOX, STATUS, Chat, Way, connections, mcp_client, parameters
 from tests.support.mcp_lines import HttpLine, WorkerLine
+from tests.support.waits import wait_until
 from tests.support.web_clients import WebDaemon
 
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}

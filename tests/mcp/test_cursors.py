@@ -10,17 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.daemons import wait_until
 from tests.support.mcp_clients import INBOX, STATUS, WAYS, Chat, McpClient, Way, worker_pid
 from tests.support.mcp_lines import HttpLine, notices
-from tests.support.web_clients import WebDaemon, free_port, web_daemon
+from tests.support.waits import wait_until
+from tests.support.web_clients import WebDaemon, kept_port, web_daemon
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
     """One that has the same port after a restart."""
     shortened = {"daemon.mcp_worker.DEATH_SECONDS": 0.0}  # the tests kill more than three workers in a minute
-    with web_daemon(tmp_path_factory.mktemp("d"), shortened, web_port=free_port()) as running:
+    place = tmp_path_factory.mktemp("d")
+    with kept_port() as port, web_daemon(place, shortened, web_port=port) as running:
         yield running
         running.check()
 

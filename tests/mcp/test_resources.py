@@ -9,9 +9,9 @@ import pytest
 from mcp.client import advertise
 from mcp_types import INVALID_PARAMS
 
-from tests.support.daemons import wait_until
 from tests.support.mcp_clients import HEAD, INBOX, STATUS, Chat, McpClient, Way, mcp_client, message
 from tests.support.parties import agent, boss
+from tests.support.waits import wait_until
 from tests.support.web_clients import WebDaemon
 
 PAGE = "text/html;profile=mcp-app"

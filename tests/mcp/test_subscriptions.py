@@ -10,7 +10,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.daemons import wait_until
 from tests.support.mcp_clients import (
     HEAD,
     INBOX,
@@ -25,6 +24,7 @@ from tests.support.mcp_clients import (
     message,
 )
 from tests.support.mcp_lines import HttpLine, WorkerLine, notices
+from tests.support.waits import wait_until
 from tests.support.web_clients import WebDaemon
 
 OLD = [way for way in WAYS if way.is_old]

@@ -12,9 +12,9 @@ import pytest
 from mcp.client import advertise
 
 from hiboss.mcp.mail_tools import wait_text
-from tests.support.daemons import wait_until
 from tests.support.mcp_clients import WAYS, Chat, McpClient, Way, connections, portal
 from tests.support.mcp_lines import HttpLine, NewWorkerLine, WorkerLine
+from tests.support.waits import wait_until
 
 TASKS = "io.modelcontextprotocol/tasks"
 

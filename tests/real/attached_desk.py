@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,16 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
+from hiboss.testing.bot_api.people import Person
 from hiboss.testing.model_server import ModelServer, Request, Say, UseTool
 from tests.real.open_claude import OpenClaude
+from tests.real.processes import words_of
 from tests.real.programs import Programs
 from tests.support.cli import HIBOSS
-from tests.support.daemons import wait_until
 from tests.support.forked_daemons import pauses
 from tests.support.telegram_bots import GROWTH, TelegramDaemon, telegram_daemon
+from tests.support.waits import wait_until
 
 SECONDS = 60.0  # a limit for every wait: a defect, not a measure
 Row = dict[str, Any]
@@ -50,14 +52,27 @@ def open_office(
         yield office
 
 
-class Phone:
-    """Ada's phone: the chat with an agent's bot."""
+def when_busy(*ways: str) -> pytest.MarkDecorator:
+    """Parametrise the daemon by when a busy session gets its mail; without a way, by both."""
+    ways = ways or ("end", "between")
+    settings = [{"HIBOSS_ATTACHED_WHEN_BUSY": one} for one in ways]
+    return pytest.mark.parametrize("office", settings, indirect=True, ids=ways)
 
-    def __init__(self, office: TelegramDaemon, agent: str = "nex") -> None:
-        self.office = office
-        self.agent = agent
-        self.ada = office.api.add_person("Ada", username="ada")
-        self.chat: Chat = office.pair(self.ada, office.bound_bot(f"{agent}bot", agent))
+
+class Phone:
+    """Ada's phone: the chat with an agent's bot, once she has paired it."""
+
+    ada: Person
+    chat: Chat
+
+    def __init__(self, office: TelegramDaemon, server: ModelServer, agent: str = "nex") -> None:
+        self.office, self.server, self.agent = office, server, agent
+
+    def pair(self) -> None:
+        """Let Ada be the boss, in a chat with the bot of the agent, whose mail waits for its session."""
+        self.office.boss.call("agent.set", name=self.agent, mode="pull")
+        self.ada = self.office.api.add_person("Ada", username="ada")
+        self.chat = self.office.pair(self.ada, self.office.bound_bot("nexbot", self.agent))
 
     def asks(self, text: str) -> str:
         """Let Ada ask something; return the id of the envelope."""
@@ -140,11 +155,11 @@ class Desk(Phone):
         settings: Mapping[str, Any] = ALLOWED,
         mode: str = "default",
     ) -> None:
-        super().__init__(office)
-        self.directory, self.programs, self.server, self.mode = directory, programs, server, mode
+        super().__init__(office, server)
+        self.directory, self.programs, self.mode = directory, programs, mode
         self.claude = self.session(settings=settings)
         self.hiboss("hooks", "install", "--client", "claude", *install)
-        office.boss.call("agent.set", name="nex", mode="pull")
+        self.pair()
 
     def session(self, *words: str, settings: Mapping[str, Any] | None = None) -> OpenClaude:
         """Return another session of the same person in the same directory, not started."""
@@ -157,13 +172,6 @@ class Desk(Phone):
             environment={"HIBOSS_HOME": self.office.daemon.home.path, "IS_SANDBOX": "1"},
             arguments=["--permission-mode", self.mode, *words],
         )
-
-    def stop_claude(self) -> None:
-        """Let Claude Code stand still, so that a nudge stays on its way."""
-        os.kill(self.claude.pid, signal.SIGSTOP)
-
-    def go_on_claude(self) -> None:
-        os.kill(self.claude.pid, signal.SIGCONT)
 
     def hiboss(self, *words: str) -> str:
         """Run a command as the boss, in a terminal of the same person."""
@@ -209,10 +217,19 @@ class Desk(Phone):
         """Let the model answer the mail with this question, as often as it gets it."""
         self.answers(question, *[Say(answer)] * 5)
 
+    def answered_once(self, envelope: str, answer: str) -> None:
+        """Wait for the answer. It comes once, and nothing is left that could bring another one."""
+        self.wait_answer(answer)
+        self.wait_idle()
+        self.check_done(envelope)
+        self.says("And are you well?", "I am well.")
+        after = self.asks("And are you well?")
+        self.check_done(envelope, after)
+        assert self.count(answer) == 1, self.posts()
+
     def waiters(self, claude: OpenClaude | None = None) -> list[psutil.Process]:
         """Return the processes that wait for mail, of one session."""
-        found = [one for one in (claude or self.claude).left_behind() if _is_waiter(one)]
-        return found
+        return [one for one in (claude or self.claude).left_behind() if _is_waiter(one)]
 
 
 def last_input(request: Request) -> str:
@@ -223,11 +240,7 @@ def last_input(request: Request) -> str:
 
 
 def _is_waiter(process: psutil.Process) -> bool:
-    try:
-        words = process.cmdline()
-    except psutil.Error:
-        return False
-    return "--hook" in words and "watch" in words
+    return {"--hook", "watch"} <= set(words_of(process))
 
 
 @contextmanager

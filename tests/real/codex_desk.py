@@ -8,18 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.model_server import ModelServer, Say, UseTool
+from tests.real.attached_desk import SECONDS, Phone, open_office
 from tests.real.open_codex import OpenCodex
 from tests.real.programs import Programs
 from tests.support.cli import HIBOSS
-from tests.support.daemons import wait_until
-from tests.support.forked_daemons import pauses
-from tests.support.telegram_bots import GROWTH, TelegramDaemon, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon
+from tests.support.waits import wait_until
 
 WAYS = [(), ("--no-daemon",)]
 NAMES = ["daemon", "queue"]
-SECONDS = 60.0  # a limit for every wait: a defect, not a measure
 # Tools may speak to sockets: else no command of hiboss reaches its daemon.
 CONFIG = "sandbox_workspace_write.network_access = true"
 SOON = {
@@ -31,7 +29,7 @@ AGAIN = ("agents.attached.open_session.AGAIN_SECONDS", "agents.attached.handing_
 QUEUE_SECONDS = 15.0  # the Codex without a daemon looks into its queue every ten seconds
 
 
-class CodexDesk:
+class CodexDesk(Phone):
     """Codex with the hooks of hiboss, which its person has trusted."""
 
     def __init__(
@@ -46,10 +44,8 @@ class CodexDesk:
         asks: bool = False,
         config: str = "",
     ) -> None:
-        self.office = office
-        self.server = server
+        super().__init__(office, server, agent or "workspace")  # named after the directory
         self.way = way
-        self.agent = agent or "workspace"  # named after the directory
         directory.mkdir()
         env = {"HIBOSS_HOME": office.daemon.home.path}
         self.codex = OpenCodex(directory, programs, server, config=f"{config}\n{CONFIG}", env=env)
@@ -73,11 +69,8 @@ class CodexDesk:
     def says(self, text: str, answer: str) -> None:
         """Let the person say something in the terminal, and wait for the answer."""
         self.server.script(Say(answer))
-        self.codex.type(text)
+        self.codex.enter(text)
         self.codex.wait_for(answer)
-
-    def attached(self) -> list[dict[str, Any]]:
-        return list(self.office.boss.call("attached.list")["sessions"])
 
     def wait_for_state(self, state: str, count: int = 1) -> None:
         """Wait until so many sessions are attached, and all of them are in a state."""
@@ -85,33 +78,10 @@ class CodexDesk:
 
     # --- the phone ---------------------------------------------------------------------
 
-    def pair(self) -> None:
-        """Let Ada be the boss, in a chat with the bot of the agent."""
-        self.office.boss.call("agent.set", name=self.agent, mode="pull")
-        self.ada = self.office.api.add_person("Ada", username="ada")
-        self.chat: Chat = self.office.pair(self.ada, self.office.bound_bot("nexbot", self.agent))
-
-    def asks(self, text: str) -> str:
-        """Let Ada ask by phone; return the id of the envelope."""
-        self.ada.says(self.chat, text)
-        row = self.office.wait_for_stored(self.chat, text)
-        return str(self.office.rows("SELECT id FROM envelope WHERE message = ?", row["id"])[0]["id"])
-
-    def receipt(self, envelope: str) -> dict[str, Any]:
-        return dict(self.office.boss.call("envelope.get", id=envelope)["receipt"] or {})
-
-    def wait_for_receipt(self, envelope: str, state: str) -> dict[str, Any]:
-        wait_until(lambda: self.receipt(envelope).get("state") == state, SECONDS)
-        return self.receipt(envelope)
-
     def answers(self) -> list[str]:
         """Return what the bot posted, but what it said about the pairing."""
-        posts = [one.text for one in self.chat.messages if one.sender is not None and one.sender.is_bot]
-        said = [text for text in posts if "This chat is yours now" not in text]
+        said = [text for text in self.posts() if "This chat is yours now" not in text]
         return [text.removeprefix(f"{self.agent}:\n") for text in said]
-
-    def wait_for_answer(self, text: str) -> None:
-        self.chat.wait_for_text(text, seconds=SECONDS)
 
     # --- the model ---------------------------------------------------------------------
 
@@ -143,20 +113,23 @@ def office_of(
     directory: Path, way: tuple[str, ...] = (), more: Mapping[str, float] | None = None
 ) -> Iterator[TelegramDaemon]:
     """Start a daemon that tells idle sessions again soon; `more`: other constants that are shortened."""
-    place = directory / "office"
-    place.mkdir()
     again = dict.fromkeys(AGAIN, QUEUE_SECONDS if way else 2.0)
-    with telegram_daemon(place, **pauses({**GROWTH, **SOON, **again, **(more or {})})) as made:
+    with open_office(directory, {**SOON, **again, **(more or {})}) as made:
         yield made
 
 
 @contextmanager
 def open_desk(
-    directory: Path, programs: Programs, server: ModelServer, way: tuple[str, ...] = (), config: str = ""
+    directory: Path,
+    programs: Programs,
+    server: ModelServer,
+    way: tuple[str, ...] = (),
+    more: Mapping[str, float] | None = None,
+    **facts: Any,
 ) -> Iterator[CodexDesk]:
-    """Open Codex as nex, in trust, and let Ada have a chat with nex."""
-    with office_of(directory, way) as office:
-        made = CodexDesk(office, directory / "desk", programs, server, way=way, config=config)
+    """Open Codex as nex, in trust, and let Ada have a chat with nex. `facts` are those of the desk."""
+    with office_of(directory, way, more) as office:
+        made = CodexDesk(office, directory / "desk", programs, server, way=way, **facts)
         made.codex.trust_all()
         made.pair()
         with made.codex:

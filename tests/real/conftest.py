@@ -1,10 +1,11 @@
-"""What the tests with real programs share: the programs, and a model server for each test.
+"""What the tests with real programs share: the programs, a model server for each test, and tests that are coroutines.
 
-They run only if somebody asks for them (`make real`, `pytest tests/real`), and skip otherwise.
+They run only where somebody asks for them (`make real`, `pytest tests/real`). A program that is missing is a failure.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,25 +13,42 @@ import pytest
 
 from hiboss.testing.model_server import ModelServer
 from tests.real import programs as real_programs
+from tests.real.attached_desk import Desk, open_office, opened
+from tests.real.harness_rig import HarnessRig
+from tests.support.telegram_bots import TelegramDaemon
 
-HERE = Path(__file__).parent
+# The homes of the tests. With bubblewrap Codex has no sandbox if its home is below its TMPDIR, or /tmp, or /dev.
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/var/tmp")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    asked = any(HERE in (given := Path(one.split("::")[0]).resolve(), *given.parents) for one in config.args)
-    if asked and real_programs.find() is not None:
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if session.config.option.collectonly:
         return
-    why = "not asked for" if not asked else "the programs are not installed"
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason=f"{why}: {real_programs.COMMAND}"))
+    try:
+        real_programs.find()
+    except LookupError as error:
+        raise pytest.UsageError(f"{error}\n`make real` installs what is missing.") from None
 
 
 @pytest.fixture(scope="session")
-def programs() -> real_programs.Programs:
-    found = real_programs.find()
-    assert found is not None, "pytest_collection_modifyitems skips without them"
+def programs(tmp_path_factory: pytest.TempPathFactory) -> real_programs.Programs:
+    return real_programs.find()._replace(kept=tmp_path_factory.getbasetemp() / "kept")
+
+
+@pytest.fixture
+def rig_class(request: pytest.FixtureRequest) -> type[HarnessRig]:
+    """The rig that the class of the test, or its module, names."""
+    found: type[HarnessRig] = (request.cls or request.module).rig_class
     return found
+
+
+@pytest.fixture
+def rig(
+    rig_class: type[HarnessRig], tmp_path: Path, programs: real_programs.Programs, server: ModelServer
+) -> Iterator[HarnessRig]:
+    made = rig_class(tmp_path, programs, server)
+    yield made
+    assert not made.left_behind(), "a turn left processes behind"
 
 
 @pytest.fixture
@@ -40,3 +58,27 @@ def server() -> Iterator[ModelServer]:
         malformed = [one.message for one in running.refused if one.status == 400]
         assert not running.defects, running.defects
         assert not malformed, f"a program sent what the real API refuses: {malformed}"
+
+
+# --- the desk of somebody who has Claude Code open -------------------------------------------
+
+
+@pytest.fixture
+def office(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TelegramDaemon]:
+    """A daemon; parametrise it with variables of its environment."""
+    with open_office(tmp_path, **getattr(request, "param", {})) as made:
+        yield made
+
+
+@pytest.fixture
+def desk(
+    office: TelegramDaemon,
+    tmp_path: Path,
+    programs: real_programs.Programs,
+    server: ModelServer,
+    request: pytest.FixtureRequest,
+) -> Iterator[Desk]:
+    """Claude Code, open as nex. A module can say more about its desks, in DESK."""
+    facts = getattr(request.module, "DESK", {})
+    with opened(Desk(office, tmp_path, programs, server, **facts)) as made:
+        yield made

@@ -15,6 +15,7 @@ import psutil
 from hiboss.core.contracts.provider import Answer, Choice, Provider, Question, TurnInput
 from hiboss.testing.model_server import ModelServer, UseTool
 from hiboss.testing.recorded_run import RecordedRun, sample_turn
+from tests.real.processes import processes_with
 from tests.real.programs import Programs
 
 SECONDS = 90.0  # a limit for every wait: a defect, not a measure
@@ -52,9 +53,7 @@ class HarnessRig(ABC):
     name: ClassVar[str]  # of the provider
     # What the harness tells beyond its capabilities. What is not named here is tested as unknown.
     tells: ClassVar[frozenset[str]] = frozenset(("model", "usage", "context", "thinking", "reason"))
-    # Cells (the name of the test, without test_) that this harness cannot have, with the reason. They are
-    # skipped, and say why. An absent capability belongs not here: its cell tests that it is refused.
-    lacks: ClassVar[dict[str, str]] = {}
+    asks_to_write: ClassVar[bool] = False  # also with medium autonomy, in the workspace
     model: ClassVar[str]  # a model that the program knows
     login: ClassVar[str]  # the command that helps somebody who is not logged in
     key: ClassVar[str] = "sk-canary-7f3a"  # the key of the model server: it is never shown
@@ -121,7 +120,7 @@ class HarnessRig(ABC):
 
     def left_behind(self) -> list[psutil.Process]:
         """Return the processes that turns of this test started and that still live."""
-        return [one for one in psutil.process_iter() if _run_of(one) in self.deliveries]
+        return processes_with("HIBOSS_RUN", self.deliveries)
 
 
 class Turn:
@@ -177,10 +176,3 @@ class Turn:
     async def held(self) -> None:
         """Wait until the model server holds the answer."""
         await asyncio.to_thread(self.rig.server.wait_held, 1, SECONDS)
-
-
-def _run_of(process: psutil.Process) -> str | None:
-    try:
-        return None if process.status() == psutil.STATUS_ZOMBIE else process.environ().get("HIBOSS_RUN")
-    except psutil.Error:
-        return None  # it ended just now

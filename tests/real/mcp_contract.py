@@ -17,8 +17,8 @@ from hiboss.mcp.tools import TABLE
 from hiboss.testing.model_server import ModelServer, Say
 from tests.real.mcp_rigs import McpRig, open_asks
 from tests.real.programs import Programs
-from tests.support.daemons import wait_until
 from tests.support.parties import checked_daemon
+from tests.support.waits import wait_until
 
 DONE = Say("All is done.")
 

@@ -15,10 +15,11 @@ import psutil
 
 from hiboss.testing.model_server import ModelServer, Request, UseTool
 from hiboss.testing.running_daemon import RunningDaemon
+from tests.real.processes import processes_with
 from tests.real.programs import Programs
 from tests.support.cli import HIBOSS
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, boss
+from tests.support.waits import wait_until
 
 SECONDS = 90.0  # a limit for every wait: a defect, not a measure
 MOST_SEARCHES = 100  # a model that answers at once is faster than the start of a server
@@ -156,8 +157,7 @@ class McpRig(ABC):
 
     def end(self) -> None:
         """Wait until the processes of the harness are gone; end them if they do not go."""
-        left = [one for one in psutil.process_iter() if _mark_of(one) == str(self.home)]
-        _, alive = psutil.wait_procs(left, timeout=10)
+        _, alive = psutil.wait_procs(processes_with(MARK, [str(self.home)]), timeout=SECONDS)
         for one in alive:
             one.kill()
         assert not alive, f"left behind: {alive}"
@@ -280,13 +280,6 @@ class CodexRig(McpRig):
         items = [json.loads(line).get("item") or {} for line in out.splitlines()]
         said = [one["text"] for one in items if one.get("type") == "agent_message"]
         return str(said[-1]) if said else ""
-
-
-def _mark_of(process: psutil.Process) -> str | None:
-    try:
-        return None if process.status() == psutil.STATUS_ZOMBIE else process.environ().get(MARK)
-    except psutil.Error:
-        return None  # it ended just now
 
 
 def open_asks(party: Party) -> list[dict[str, Any]]:

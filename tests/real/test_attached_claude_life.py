@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hiboss.testing.model_server import ModelServer, Say
-from tests.real.attached_desk import Desk, open_office, opened
+from tests.real.attached_desk import Desk
 from tests.real.programs import Programs
-from tests.support.daemons import wait_until
 from tests.support.telegram_bots import TelegramDaemon
+from tests.support.waits import wait_until
 
 QUESTION, ANSWER = "How is the build?", "All is green."
 MOST_BYTES = 15 * 1024 * 1024
 _SAID = """
 SELECT m.text FROM message m JOIN address a ON a.id = m.sender WHERE a.kind = 'agent' AND a.name = ? ORDER BY m.id
 """
-
-
-@pytest.fixture
-def office(tmp_path: Path) -> Iterator[TelegramDaemon]:
-    with open_office(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def desk(office: TelegramDaemon, tmp_path: Path, programs: Programs, server: ModelServer) -> Iterator[Desk]:
-    with opened(Desk(office, tmp_path, programs, server)) as made:
-        yield made
 
 
 @pytest.fixture
@@ -100,7 +88,7 @@ def test_after_clear_it_is_the_same_agent_and_has_one_waiter(desk: Desk) -> None
 def test_mail_that_comes_while_clear_is_typed_is_not_lost(desk: Desk) -> None:
     desk.says(QUESTION, ANSWER)
     desk.claude.type("/clear")
-    time.sleep(0.5)
+    desk.claude.wait_for("/clear")
     envelope = desk.asks(QUESTION)
     desk.claude.press("enter")
     desk.wait_answer(ANSWER)
@@ -191,6 +179,13 @@ def test_after_a_restart_of_the_daemon_an_idle_session_is_woken(desk: Desk) -> N
     desk.check_done(envelope)
 
 
+def rests(process: psutil.Process) -> bool:
+    """Tell whether a process does nothing at all for some seconds."""
+    before = process.cpu_times()[:2], process.num_ctx_switches().voluntary
+    time.sleep(3)
+    return before == (process.cpu_times()[:2], process.num_ctx_switches().voluntary)
+
+
 def test_there_is_one_light_waiter_whatever_happens(desk: Desk, server: ModelServer) -> None:
     for number in range(3):
         desk.claude.enter(f"count {number}")
@@ -199,11 +194,7 @@ def test_there_is_one_light_waiter_whatever_happens(desk: Desk, server: ModelSer
         wait_until(lambda: len(desk.waiters()) == 1, 30)
     [waiter] = desk.waiters()
     assert waiter.memory_info().rss <= MOST_BYTES, waiter.memory_info()
-    used = waiter.cpu_times()
-    switches = waiter.num_ctx_switches().voluntary
-    time.sleep(3)
-    assert waiter.cpu_times()[:2] == used[:2]
-    assert waiter.num_ctx_switches().voluntary == switches
+    wait_until(lambda: rests(waiter), 60)
     desk.claude.kill()
     waiter.wait(30)
     assert not desk.waiters()

@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hiboss.testing.model_server import ModelServer, Say
-from tests.real.attached_desk import Desk, open_office, opened
-from tests.real.programs import Programs
+from tests.real.attached_desk import Desk
 from tests.support.cli import HIBOSS
-from tests.support.telegram_bots import TelegramDaemon
 
 _SENT = """
 SELECT a.kind || ':' || a.name AS sender, m.run FROM message m JOIN address a ON a.id = m.sender WHERE m.text = ?
 """
-
-
-@pytest.fixture
-def office(tmp_path: Path) -> Iterator[TelegramDaemon]:
-    with open_office(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def desk(office: TelegramDaemon, tmp_path: Path, programs: Programs, server: ModelServer) -> Iterator[Desk]:
-    with opened(Desk(office, tmp_path, programs, server)) as made:
-        yield made
 
 
 def test_a_command_of_a_tool_speaks_as_the_agent(desk: Desk, server: ModelServer) -> None:

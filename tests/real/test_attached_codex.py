@@ -23,7 +23,7 @@ def desk(
 def test_an_idle_session_answers_a_question_from_the_phone(desk: CodexDesk, server: ModelServer) -> None:
     server.script(Say("All is green."))
     envelope = desk.asks("How is the build?")
-    desk.wait_for_answer("All is green.")
+    desk.wait_answer("All is green.")
     receipt = desk.receipt(envelope)
     assert receipt["state"] == "done"
     assert receipt["submitted_at"] <= receipt["seen_at"] <= receipt["done_at"]
@@ -32,7 +32,7 @@ def test_an_idle_session_answers_a_question_from_the_phone(desk: CodexDesk, serv
     desk.wait_for_state("idle")
     server.script(Say("Still green."))
     desk.asks("And now?")
-    desk.wait_for_answer("Still green.")
+    desk.wait_answer("Still green.")
     assert desk.answers() == ["All is green.", "Still green."]
     assert len(desk.nudges()) == 2
     by_socket = desk.codex.rollouts[-1].read_text().count('"client_id":"hiboss r')
@@ -40,13 +40,14 @@ def test_an_idle_session_answers_a_question_from_the_phone(desk: CodexDesk, serv
 
 
 def test_a_busy_session_answers_when_it_is_done_with_its_person(desk: CodexDesk, server: ModelServer) -> None:
-    server.script(shell("sleep 5"), Say("The tests pass."), Say("All is green."))
-    desk.codex.type("run the tests")
+    server.script(shell("until [ -e go ]; do sleep 0.1; done"), Say("The tests pass."), Say("All is green."))
+    desk.codex.enter("run the tests")
     desk.wait_for_state("busy")
     envelope = desk.asks("How is the build?")
+    (desk.codex.workspace / "go").touch()
     desk.codex.wait_for("The tests pass.")
-    desk.wait_for_answer("All is green.")
-    assert desk.wait_for_receipt(envelope, "done")["seen_at"]
+    desk.wait_answer("All is green.")
+    assert desk.wait_receipt(envelope, "done")["seen_at"]
     desk.wait_for_state("idle")
     assert desk.answers() == ["All is green."]
 
@@ -55,7 +56,7 @@ def test_escape_in_a_turn_with_mail_lets_it_be_told_again(desk: CodexDesk, serve
     server.script(Say("Let me think about it.", hold=True))
     envelope = desk.asks("How is the build?")
     server.wait_held()
-    desk.wait_for_receipt(envelope, "seen")
+    desk.wait_receipt(envelope, "seen")
     desk.codex.wait_for("Let")
     server.script(Say("All is green."))
     desk.codex.press("esc")
@@ -65,8 +66,8 @@ def test_escape_in_a_turn_with_mail_lets_it_be_told_again(desk: CodexDesk, serve
         desk.wait_for_state("idle")
         server.script(Say("All is green."))
         desk.says("go on", "All is green.")
-    desk.wait_for_answer("All is green.")
-    desk.wait_for_receipt(envelope, "done")
+    desk.wait_answer("All is green.")
+    desk.wait_receipt(envelope, "done")
     desk.wait_for_state("idle")
     assert desk.answers() == ["All is green."]
 
@@ -75,6 +76,6 @@ def test_mail_in_a_turn_whose_model_failed_is_told_again(desk: CodexDesk, server
     server.script(Fail(400, message="no herons today"), Say("All is green."))
     envelope = desk.asks("How is the build?")
     desk.codex.wait_for("no herons today")
-    desk.wait_for_answer("All is green.")
-    desk.wait_for_receipt(envelope, "done")
+    desk.wait_answer("All is green.")
+    desk.wait_receipt(envelope, "done")
     assert desk.answers() == ["All is green."]

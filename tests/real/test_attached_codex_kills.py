@@ -18,7 +18,7 @@ from hiboss.core.crashpoint import (
 from hiboss.testing.model_server import ModelServer, Request, Say
 from tests.real.codex_desk import NAMES, WAYS, CodexDesk, open_desk
 from tests.real.programs import Programs
-from tests.support.daemons import wait_until
+from tests.support.waits import wait_until
 
 POINTS = [ATTACHED_SUBMITTED, ATTACHED_TOLD, ATTACHED_SEEN, RUN_ANSWERED, RUN_SETTLED]
 BOTH = pytest.mark.parametrize("desk", WAYS, ids=NAMES, indirect=True)
@@ -53,7 +53,7 @@ def test_hiboss_dies_at_a_point(desk: CodexDesk, server: ModelServer, point: str
     desk.ada.says(desk.chat, "How is the build?")
     assert desk.office.daemon.wait_for_death(60) == -9
     desk.office.start()
-    desk.wait_for_answer("All is green.")
+    desk.wait_answer("All is green.")
     desk.wait_for_state("idle")
 
 
@@ -67,7 +67,7 @@ def test_hiboss_dies_while_the_model_answers(desk: CodexDesk, server: ModelServe
     desk.codex.wait_for("All is green.")
     desk.codex.wait_for("Worked for")
     desk.office.start()
-    desk.wait_for_answer("All is green.")
+    desk.wait_answer("All is green.")
 
 
 @DAEMON
@@ -77,7 +77,7 @@ def test_the_terminal_dies_and_the_daemon_of_codex_goes_on(desk: CodexDesk, serv
     server.wait_held()
     desk.codex.kill()
     server.go_on()
-    desk.wait_for_answer("All is green.")
+    desk.wait_answer("All is green.")
     desk.wait_for_state("idle")
 
 
@@ -96,13 +96,13 @@ def test_codex_dies_and_the_mail_waits_until_it_is_resumed(
     desk.codex.close()
     if also_hiboss:
         desk.office.start()
-    desk.wait_for_receipt(envelope, "returned")
+    desk.wait_receipt(envelope, "returned")
     assert desk.attached() == []
     server.go_on()
     server.when(has_the_mail, *[Say("All is green.")] * 3)
     desk.codex.start(*desk.way, "resume", thread)
-    desk.codex.type("go on")
-    desk.wait_for_answer("All is green.")
-    desk.wait_for_receipt(envelope, "done")
+    desk.codex.enter("go on")
+    desk.wait_answer("All is green.")
+    desk.wait_receipt(envelope, "done")
     desk.wait_for_state("idle")
     assert [(one["agent"], one["session"]) for one in desk.attached()] == [("nex", thread)]

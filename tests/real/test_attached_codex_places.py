@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hiboss.testing.model_server import ModelServer, Say
 from tests.real.codex_desk import NAMES, SECONDS, WAYS, CodexDesk, office_of, shell
 from tests.real.programs import Programs
-from tests.support.daemons import wait_until
+from tests.support.waits import wait_until
 
 
 @pytest.fixture(params=WAYS, ids=NAMES)
@@ -33,8 +31,8 @@ def test_it_stays_the_same_agent_after_clear_and_after_a_new_start(
 ) -> None:
     desk.open()
     first = desk.attached()[0]["session"]
-    desk.codex.type("/clear")
-    desk.codex.until(lambda: "Codex hears hello." not in desk.codex.screen())
+    desk.codex.enter("/clear")
+    desk.codex.until(lambda: "Codex hears hello." not in desk.codex.screen(), "cleared screen")
     desk.says("once more", "Codex hears you.")
     wait_until(lambda: [one["session"] for one in desk.attached()] not in ([], [first]), SECONDS)
     desk.wait_for_state("idle")
@@ -47,7 +45,7 @@ def test_it_stays_the_same_agent_after_clear_and_after_a_new_start(
     desk.pair()
     server.script(Say("All is green."))
     desk.asks("How is the build?")
-    desk.wait_for_answer("All is green.")
+    desk.wait_answer("All is green.")
     desk.codex.wait_for("All is green.")
     assert desk.answers() == ["All is green."]
 
@@ -57,7 +55,7 @@ def test_two_terminals_in_one_directory_are_two_agents(desk: CodexDesk, server: 
     other = desk.codex.another()
     other.start(*desk.way)
     server.script(Say("The other one hears you."))
-    other.type("hello there")
+    other.enter("hello there")
     other.wait_for("The other one hears you.")
     desk.wait_for_state("idle", 2)
     assert sorted(one["agent"] for one in desk.attached()) == ["workspace", "workspace-2"]
@@ -75,48 +73,26 @@ def test_threads_that_no_person_has_open_are_not_attached(desk: CodexDesk, serve
     )
     assert "Hi." in done.stdout, done.stderr
     server.script(Say("Hi, editor."))
-    editor_turn(desk)
+    with codex.app_server("some_editor") as editor:
+        thread = editor.ask("thread/start", cwd=str(codex.workspace))["thread"]["id"]
+        editor.ask("turn/start", threadId=thread, input=[{"type": "text", "text": "from an editor"}])
+        editor.wait_for("method", "turn/completed")
     assert server.turns[-1].last_user == "from an editor"
     assert desk.attached() == []
     desk.open()
     assert len(desk.attached()) == 1
 
 
-def editor_turn(desk: CodexDesk) -> None:
-    """Let an editor, which has an app-server of its own, take a turn in a thread."""
-    codex = desk.codex
-    pipe, command = subprocess.PIPE, [codex.programs.codex, "app-server"]
-    hello = {"clientInfo": {"name": "some_editor", "version": "1"}}
-    with subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=codex.env, cwd=codex.workspace
-    ) as process:
-        assert process.stdin is not None and process.stdout is not None
-
-        def ask(number: int, method: str, **params: Any) -> Any:
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.write(
-                json.dumps({"id": number, "method": method, "params": params}).encode() + b"\n"
-            )
-            process.stdin.flush()
-            return next(one for one in map(json.loads, process.stdout) if one.get("id") == number)["result"]
-
-        ask(1, "initialize", **hello)
-        thread = ask(2, "thread/start", cwd=str(codex.workspace))["thread"]["id"]
-        ask(3, "turn/start", threadId=thread, input=[{"type": "text", "text": "from an editor"}])
-        next(one for one in map(json.loads, process.stdout) if one.get("method") == "turn/completed")
-        process.stdin.close()
-
-
 def test_a_stopped_daemon_is_not_noticed(desk: CodexDesk, server: ModelServer) -> None:
     desk.open()
     desk.office.daemon.stop()
     server.script(shell("echo done"), Say("The turn goes on."))
-    desk.codex.type("go on")
+    desk.codex.enter("go on")
     desk.codex.wait_for("The turn goes on.")
     screen = desk.codex.wait_for("Worked for")
     assert "hook" not in screen.lower() and "hiboss" not in screen.lower(), screen
     server.script(Say("Let me think.", hold=True))
-    desk.codex.type("think")
+    desk.codex.enter("think")
     server.wait_held()
     desk.codex.wait_for("Let")
     desk.codex.press("esc")

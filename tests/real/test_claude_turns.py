@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -14,10 +11,11 @@ from hiboss.agents.providers.claude import saved_sessions
 from hiboss.core import clock
 from hiboss.core.contracts.failures import LaneError, SessionLost, TurnError
 from hiboss.core.contracts.provider import Choice
-from hiboss.testing.model_server import Fail, ModelServer, Say, UseTool
+from hiboss.testing.model_server import Fail, Say, UseTool
+from tests.real.claude_rig import ClaudeRig
 from tests.real.harness_rig import Turn
-from tests.real.programs import Programs
-from tests.real.test_claude import ClaudeRig
+
+rig_class = ClaudeRig
 
 COLOURS = {
     "question": "Which colour?",
@@ -27,187 +25,140 @@ COLOURS = {
 }
 
 
-@pytest.fixture
-def rig(tmp_path: Path, programs: Programs, server: ModelServer) -> Iterator[ClaudeRig]:
-    made = ClaudeRig(tmp_path, programs, server)
-    yield made
-    assert not made.left_behind()
-
-
 # --- sessions ------------------------------------------------------------------------------
 
 
-def test_a_session_that_should_be_new_and_exists_is_resumed(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        first = Turn(rig, "my bird is the heron")
-        await first.answer()
-        again = Turn(rig, rig.turn("which bird", session=first.session, session_is_new=True))
-        await again.answer()
-        assert again.run.sessions == [first.session]
-        assert "heron" in "\n".join(rig.server.turns[-1].texts)
-
-    asyncio.run(story())
+async def test_a_session_that_should_be_new_and_exists_is_resumed(rig: ClaudeRig) -> None:
+    first = Turn(rig, "my bird is the heron")
+    await first.answer()
+    again = Turn(rig, rig.turn("which bird", session=first.session, session_is_new=True))
+    await again.answer()
+    assert again.run.sessions == [first.session]
+    assert "heron" in "\n".join(rig.server.turns[-1].texts)
 
 
-def test_a_turn_without_a_session_begins_one_and_reports_it(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        turn = Turn(rig, rig.turn("hello", session_is_new=False))
-        turn.task.cancel()
-        await turn.end()
-        alone = Turn(rig, replace(rig.turn("hello"), session=None, session_is_new=False))
-        await alone.answer()
-        (session,) = alone.run.sessions
-        assert saved_sessions.saved_bytes(rig.environment(), session)
-
-    asyncio.run(story())
+async def test_a_turn_without_a_session_begins_one_and_reports_it(rig: ClaudeRig) -> None:
+    turn = Turn(rig, rig.turn("hello", session_is_new=False))
+    turn.task.cancel()
+    await turn.end()
+    alone = Turn(rig, replace(rig.turn("hello"), session=None, session_is_new=False))
+    await alone.answer()
+    (session,) = alone.run.sessions
+    assert saved_sessions.saved_bytes(rig.environment(), session)
 
 
-def test_a_session_that_is_open_elsewhere_goes_on_in_a_copy(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        first = Turn(rig, "my bird is the heron")
-        await first.answer()
-        rig.server.script(Say("still at it", hold=True), Say("in the copy"))
-        other = Turn(rig, rig.turn("think long", session=first.session))
-        await other.until(lambda: other.run.shown)
-        beside = Turn(rig, rig.turn("which bird", session=first.session))
-        answer = await beside.answer()
-        assert answer.text == "in the copy" and "is open in claude (pid" in (answer.note or "")
-        assert beside.session != first.session and "heron" in "\n".join(rig.server.turns[-1].texts)
-        rig.server.go_on()
-        assert (await other.answer()).text == "still at it"
-        await Turn(rig, rig.turn("in the first", session=first.session)).answer()
-        assert "which bird" not in "\n".join(rig.server.turns[-1].texts)
-        await Turn(rig, rig.turn("in the second", session=beside.session)).answer()
-        assert "which bird" in "\n".join(rig.server.turns[-1].texts)
-
-    asyncio.run(story())
+async def test_a_session_that_is_open_elsewhere_goes_on_in_a_copy(rig: ClaudeRig) -> None:
+    first = Turn(rig, "my bird is the heron")
+    await first.answer()
+    rig.server.script(Say("still at it", hold=True), Say("in the copy"))
+    other = Turn(rig, rig.turn("think long", session=first.session))
+    await other.until(lambda: other.run.shown)
+    beside = Turn(rig, rig.turn("which bird", session=first.session))
+    answer = await beside.answer()
+    assert answer.text == "in the copy" and "is open in claude (pid" in (answer.note or "")
+    assert beside.session != first.session and "heron" in "\n".join(rig.server.turns[-1].texts)
+    rig.server.go_on()
+    assert (await other.answer()).text == "still at it"
+    await Turn(rig, rig.turn("in the first", session=first.session)).answer()
+    assert "which bird" not in "\n".join(rig.server.turns[-1].texts)
+    await Turn(rig, rig.turn("in the second", session=beside.session)).answer()
+    assert "which bird" in "\n".join(rig.server.turns[-1].texts)
 
 
-def test_a_session_that_cannot_be_read_is_lost(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        first = Turn(rig, "hello")
-        await first.answer()
-        (file,) = (rig.directory / "home").rglob(f"{first.session}.jsonl")
-        file.unlink()
-        file.mkdir()
-        await Turn(rig, rig.turn("again", session=first.session)).fails(SessionLost)
-
-    asyncio.run(story())
+async def test_a_session_that_cannot_be_read_is_lost(rig: ClaudeRig) -> None:
+    first = Turn(rig, "hello")
+    await first.answer()
+    (file,) = (rig.directory / "home").rglob(f"{first.session}.jsonl")
+    file.unlink()
+    file.mkdir()
+    await Turn(rig, rig.turn("again", session=first.session)).fails(SessionLost)
 
 
-def test_a_session_that_cannot_be_saved_is_not_reported_and_said(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        file = rig.directory / "file"
-        file.touch()
-        environment = {**rig.environment(), "CLAUDE_CONFIG_DIR": str(file / "config")}
-        turn = Turn(rig, rig.turn("hello", environment=environment))
-        answer = await turn.answer()
-        assert answer.text and not turn.run.sessions
-        assert "does not save its sessions" in (answer.note or "")
-        assert str(file / "config") in (answer.note or "")
-
-    asyncio.run(story())
+async def test_a_session_that_cannot_be_saved_is_not_reported_and_said(rig: ClaudeRig) -> None:
+    file = rig.directory / "file"
+    file.touch()
+    environment = {**rig.environment(), "CLAUDE_CONFIG_DIR": str(file / "config")}
+    turn = Turn(rig, rig.turn("hello", environment=environment))
+    answer = await turn.answer()
+    assert answer.text and not turn.run.sessions
+    assert "does not save its sessions" in (answer.note or "")
+    assert str(file / "config") in (answer.note or "")
 
 
-def test_a_session_that_is_full_is_lost_and_a_new_one_that_is_too_long_fails(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        full = Fail(400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum")
-        first = Turn(rig, "hello")
-        await first.answer()
-        rig.server.when(lambda request: True, *[full] * 20)  # it compacts the session, and that fails too
-        await Turn(rig, rig.turn("more", session=first.session)).fails(SessionLost)
-        error = await Turn(rig, "much").fails(TurnError)
-        assert error.kind == "too_long"
-        rig.server.refused.clear()  # its last tries to shorten a session send empty messages
-
-    asyncio.run(story())
+async def test_a_session_that_is_full_is_lost_and_a_new_one_that_is_too_long_fails(rig: ClaudeRig) -> None:
+    full = Fail(400, "invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum")
+    first = Turn(rig, "hello")
+    await first.answer()
+    rig.server.when(lambda request: True, *[full] * 20)  # it compacts the session, and that fails too
+    await Turn(rig, rig.turn("more", session=first.session)).fails(SessionLost)
+    error = await Turn(rig, "much").fails(TurnError)
+    assert error.kind == "too_long"
+    rig.server.refused.clear()  # its last tries to shorten a session send empty messages
 
 
 # --- what it is given ------------------------------------------------------------------------
 
 
-def test_long_instructions_arrive_whole_and_their_file_is_gone(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        token_file = rig.directory / "run-tokens" / "mark"
-        token_file.parent.mkdir()
-        token_file.write_text("hba_x\n")
-        instructions = "\n".join(f"{number}. ä€😀 Be kind to everybody." for number in range(6000))  # 200 kB
-        rig.server.script(Say("slowly", hold=True))
-        environment = {**rig.environment(), "HIBOSS_TOKEN_FILE": str(token_file)}
-        turn = Turn(rig, rig.turn("hello", instructions=instructions, environment=environment))
-        await turn.held()
-        (file,) = [one for one in token_file.parent.iterdir() if one != token_file]
-        assert file.stat().st_mode & 0o777 == 0o600
-        rig.server.go_on()
-        await turn.answer()
-        assert instructions in rig.server.turns[-1].system
-        assert list(token_file.parent.iterdir()) == [token_file]
-
-    asyncio.run(story())
+async def test_long_instructions_arrive_whole_and_their_file_is_gone(rig: ClaudeRig) -> None:
+    token_file = rig.directory / "run-tokens" / "mark"
+    token_file.parent.mkdir()
+    token_file.write_text("hba_x\n")
+    instructions = "\n".join(f"{number}. ä€😀 Be kind to everybody." for number in range(6000))  # 200 kB
+    rig.server.script(Say("slowly", hold=True))
+    environment = {**rig.environment(), "HIBOSS_TOKEN_FILE": str(token_file)}
+    turn = Turn(rig, rig.turn("hello", instructions=instructions, environment=environment))
+    await turn.held()
+    (file,) = [one for one in token_file.parent.iterdir() if one != token_file]
+    assert file.stat().st_mode & 0o777 == 0o600
+    rig.server.go_on()
+    await turn.answer()
+    assert instructions in rig.server.turns[-1].system
+    assert list(token_file.parent.iterdir()) == [token_file]
 
 
-def test_the_key_of_the_agent_counts_before_those_of_the_daemon(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        rig.server.key = "sk-ant-of-the-agent"
-        environment = {**rig.environment(), "ANTHROPIC_AUTH_TOKEN": "another", "ANTHROPIC_API_KEY": "no"}
-        turn = Turn(rig, rig.turn("hello", environment=environment), api_key="sk-ant-of-the-agent")
-        assert (await turn.answer()).text
-
-    asyncio.run(story())
+async def test_the_key_of_the_agent_counts_before_those_of_the_daemon(rig: ClaudeRig) -> None:
+    rig.server.key = "sk-ant-of-the-agent"
+    environment = {**rig.environment(), "ANTHROPIC_AUTH_TOKEN": "another", "ANTHROPIC_API_KEY": "no"}
+    turn = Turn(rig, rig.turn("hello", environment=environment), api_key="sk-ant-of-the-agent")
+    assert (await turn.answer()).text
 
 
-def test_tools_that_come_due_after_the_turn_are_not_offered(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        await Turn(rig, "hello").answer()
-        offered = set(rig.server.turns[-1].tools)
-        assert "Bash" in offered
-        assert not offered & {"CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "Monitor"}
-
-    asyncio.run(story())
+async def test_tools_that_come_due_after_the_turn_are_not_offered(rig: ClaudeRig) -> None:
+    await Turn(rig, "hello").answer()
+    offered = set(rig.server.turns[-1].tools)
+    assert "Bash" in offered
+    assert not offered & {"CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "Monitor"}
 
 
-def test_nothing_works_in_the_background(rig: ClaudeRig) -> None:
+async def test_nothing_works_in_the_background(rig: ClaudeRig) -> None:
     """It would end with the turn: the model is not offered it, and a call that wants it is refused."""
-
-    async def story() -> None:
-        command = UseTool("Bash", {"command": "echo made > made.txt", "run_in_background": True})
-        rig.server.script(command, Say("done"))
-        assert (await Turn(rig, "make it", autonomy="high").answer()).text == "done"
-        bash = rig.server.turns[0].tools["Bash"]
-        assert "command" in bash["input_schema"]["properties"]
-        assert "run_in_background" not in bash["input_schema"]["properties"]
-        assert "unexpected parameter `run_in_background`" in rig.server.turns[-1].tool_results[-1]
-        assert not (rig.workspace / "made.txt").exists() and len(rig.server.turns) == 2
-
-    asyncio.run(story())
+    command = UseTool("Bash", {"command": "echo made > made.txt", "run_in_background": True})
+    rig.server.script(command, Say("done"))
+    assert (await Turn(rig, "make it", autonomy="high").answer()).text == "done"
+    bash = rig.server.turns[0].tools["Bash"]
+    assert "command" in bash["input_schema"]["properties"]
+    assert "run_in_background" not in bash["input_schema"]["properties"]
+    assert "unexpected parameter `run_in_background`" in rig.server.turns[-1].tool_results[-1]
+    assert not (rig.workspace / "made.txt").exists() and len(rig.server.turns) == 2
 
 
-def test_each_command_begins_in_the_workspace(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        (rig.workspace / "below").mkdir()
-        rig.server.script(rig.shell("cd below && pwd"), rig.shell("pwd"), Say("done"))
-        await Turn(rig, "look", autonomy="high").answer()
-        assert rig.server.turns[-1].tool_results[-1].strip() == str(rig.workspace)
-
-    asyncio.run(story())
+async def test_each_command_begins_in_the_workspace(rig: ClaudeRig) -> None:
+    (rig.workspace / "below").mkdir()
+    rig.server.script(rig.shell("cd below && pwd"), rig.shell("pwd"), Say("done"))
+    await Turn(rig, "look", autonomy="high").answer()
+    assert rig.server.turns[-1].tool_results[-1].strip() == str(rig.workspace)
 
 
-def test_more_arguments_reach_the_program(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        await Turn(rig, "hello", arguments="--disallowedTools WebFetch 'Bash'").answer()
-        assert not {"WebFetch", "Bash", "CronCreate"} & set(rig.server.turns[-1].tools)
-        error = await Turn(rig, "hello", arguments="--no-such-thing").fails(LaneError)
-        assert error.kind == "bad_arguments" and "--arguments" in error.text
-
-    asyncio.run(story())
+async def test_more_arguments_reach_the_program(rig: ClaudeRig) -> None:
+    await Turn(rig, "hello", arguments="--disallowedTools WebFetch 'Bash'").answer()
+    assert not {"WebFetch", "Bash", "CronCreate"} & set(rig.server.turns[-1].tools)
+    error = await Turn(rig, "hello", arguments="--no-such-thing").fails(LaneError)
+    assert error.kind == "bad_arguments" and "--arguments" in error.text
 
 
-def test_a_missing_workspace_stops_the_lane(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        turn = Turn(rig, rig.turn("hello", workspace=str(rig.directory / "gone")))
-        assert (await turn.fails(LaneError)).kind == "no_workspace"
-
-    asyncio.run(story())
+async def test_a_missing_workspace_stops_the_lane(rig: ClaudeRig) -> None:
+    turn = Turn(rig, rig.turn("hello", workspace=str(rig.directory / "gone")))
+    assert (await turn.fails(LaneError)).kind == "no_workspace"
 
 
 # --- the account -----------------------------------------------------------------------------
@@ -217,64 +168,49 @@ def of_subscription(rig: ClaudeRig) -> dict[str, str]:
     return {**rig.logged_out(), "CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-canary"}
 
 
-def test_a_usage_limit_says_until_when_and_waits(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        resets_at = str(clock.now() // 1000 + 7200)
-        headers = {
-            "anthropic-ratelimit-unified-status": "rejected",
-            "anthropic-ratelimit-unified-reset": resets_at,
-            "anthropic-ratelimit-unified-representative-claim": "five_hour",
-        }
-        rig.server.script(Fail(429, "rate_limit_error", "too much", headers=headers))
-        turn = Turn(rig, rig.turn("hello", environment=of_subscription(rig)))
-        error = await turn.fails(LaneError)
-        assert error.kind == "usage_limit" and "limit" in error.text and "canary" not in error.text
-        assert 6000 < error.retry_after <= 7200
-
-    asyncio.run(story())
+async def test_a_usage_limit_says_until_when_and_waits(rig: ClaudeRig) -> None:
+    resets_at = str(clock.now() // 1000 + 7200)
+    headers = {
+        "anthropic-ratelimit-unified-status": "rejected",
+        "anthropic-ratelimit-unified-reset": resets_at,
+        "anthropic-ratelimit-unified-representative-claim": "five_hour",
+    }
+    rig.server.script(Fail(429, "rate_limit_error", "too much", headers=headers))
+    turn = Turn(rig, rig.turn("hello", environment=of_subscription(rig)))
+    error = await turn.fails(LaneError)
+    assert error.kind == "usage_limit" and "limit" in error.text and "canary" not in error.text
+    assert 6000 < error.retry_after <= 7200
 
 
-def test_an_account_without_credit_stops_the_lane(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        why = "Your credit balance is too low to access the Anthropic API."
-        rig.server.script(Fail(400, "invalid_request_error", why))
-        assert (await Turn(rig, "hello").fails(LaneError)).kind == "usage_limit"
-
-    asyncio.run(story())
+async def test_an_account_without_credit_stops_the_lane(rig: ClaudeRig) -> None:
+    why = "Your credit balance is too low to access the Anthropic API."
+    rig.server.script(Fail(400, "invalid_request_error", why))
+    assert (await Turn(rig, "hello").fails(LaneError)).kind == "usage_limit"
 
 
-def test_an_unknown_model_stops_the_lane(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        rig.server.script(Fail(404, "not_found_error", "model: nosuch"))
-        error = await Turn(rig, "hello", model="nosuch").fails(LaneError)
-        assert error.kind == "no_model" and "hiboss agent set nex --model" in error.text
-
-    asyncio.run(story())
+async def test_an_unknown_model_stops_the_lane(rig: ClaudeRig) -> None:
+    rig.server.script(Fail(404, "not_found_error", "model: nosuch"))
+    error = await Turn(rig, "hello", model="nosuch").fails(LaneError)
+    assert error.kind == "no_model" and "hiboss agent set nex --model" in error.text
 
 
-def test_the_budget_is_that_of_one_run_and_not_of_the_session(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        session, costs = None, []
-        for _ in range(3):
-            rig.server.script(rig.shell("echo one"), Say("done"))
-            turn = Turn(rig, rig.turn("go on", session=session), autonomy="high", max_cost=0.0025)
-            costs.append((await turn.answer()).cost)
-            session = turn.session
-        assert sum(filter(None, costs)) > 0.0025
-
-    asyncio.run(story())
+async def test_the_budget_is_that_of_one_run_and_not_of_the_session(rig: ClaudeRig) -> None:
+    session, costs = None, []
+    for _ in range(3):
+        rig.server.script(rig.shell("echo one"), Say("done"))
+        turn = Turn(rig, rig.turn("go on", session=session), autonomy="high", max_cost=0.0025)
+        costs.append((await turn.answer()).cost)
+        session = turn.session
+    assert sum(filter(None, costs)) > 0.0025
 
 
-def test_the_login_is_found(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        found = await rig.make().find(rig.environment(), str(rig.workspace))
-        assert "logged in (ANTHROPIC_API_KEY)" in found.found and not found.problem
-        found = await rig.make().find(rig.logged_out(), str(rig.workspace))
-        assert (found.problem, found.help) == ("claude is not logged in", "claude auth login")
-        found = await rig.make(api_key="sk-ant-x").find(rig.logged_out(), str(rig.workspace))
-        assert "with the API key of the agent" in found.found and not found.problem
-
-    asyncio.run(story())
+async def test_the_login_is_found(rig: ClaudeRig) -> None:
+    found = await rig.make().find(rig.environment(), str(rig.workspace))
+    assert "logged in (ANTHROPIC_API_KEY)" in found.found and not found.problem
+    found = await rig.make().find(rig.logged_out(), str(rig.workspace))
+    assert (found.problem, found.help) == ("claude is not logged in", "claude auth login")
+    found = await rig.make(api_key="sk-ant-x").find(rig.logged_out(), str(rig.workspace))
+    assert "with the API key of the agent" in found.found and not found.problem
 
 
 # --- questions -------------------------------------------------------------------------------
@@ -289,80 +225,65 @@ def test_the_login_is_found(rig: ClaudeRig) -> None:
         (Choice("something else", "nobody answered in time"), ["Nobody answered", "Decide yourself"]),
     ],
 )
-def test_an_answer_to_the_model_reaches_it_with_its_comment(
+async def test_an_answer_to_the_model_reaches_it_with_its_comment(
     rig: ClaudeRig, choice: Choice, words: list[str]
 ) -> None:
-    async def story() -> None:
-        rig.server.script(UseTool("AskUserQuestion", {"questions": [COLOURS]}), Say("I see"))
-        turn = Turn(rig, "choose", [choice])
-        assert (await turn.answer()).text == "I see"
-        (question,) = turn.run.questions
-        assert question.options == ("red", "green", "something else")
-        assert "green: calm" in question.text and "comment" in question.text
-        assert all(one in rig.server.turns[-1].tool_results[-1] for one in words)
-
-    asyncio.run(story())
+    rig.server.script(UseTool("AskUserQuestion", {"questions": [COLOURS]}), Say("I see"))
+    turn = Turn(rig, "choose", [choice])
+    assert (await turn.answer()).text == "I see"
+    (question,) = turn.run.questions
+    assert question.options == ("red", "green", "something else")
+    assert "green: calm" in question.text and "comment" in question.text
+    assert all(one in rig.server.turns[-1].tool_results[-1] for one in words)
 
 
-def test_several_questions_are_asked_at_once(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        second = {**COLOURS, "question": "And the roof?", "multiSelect": False}
-        rig.server.script(UseTool("AskUserQuestion", {"questions": [COLOURS, second]}), Say("I see"))
-        turn = Turn(rig, "choose", ["red", "green"])
-        await turn.answer()
-        said = rig.server.turns[-1].tool_results[-1]
-        assert '"Which colour?"="red"' in said and '"And the roof?"="green"' in said
-
-    asyncio.run(story())
+async def test_several_questions_are_asked_at_once(rig: ClaudeRig) -> None:
+    second = {**COLOURS, "question": "And the roof?", "multiSelect": False}
+    rig.server.script(UseTool("AskUserQuestion", {"questions": [COLOURS, second]}), Say("I see"))
+    turn = Turn(rig, "choose", ["red", "green"])
+    await turn.answer()
+    said = rig.server.turns[-1].tool_results[-1]
+    assert '"Which colour?"="red"' in said and '"And the roof?"="green"' in said
 
 
-def test_what_is_outside_of_the_workspace_is_asked_for_with_medium_autonomy(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        outside = rig.directory / "outside.txt"
-        rig.server.script(rig.edit(str(outside), "a\nb\n"), Say("done"))
-        turn = Turn(rig, "write it", ["allow"])
-        await turn.answer()
-        (question,) = turn.run.questions
-        assert question.tool == "Write" and f"file_path: {outside}" in question.detail
-        assert "a\nb\n" in question.detail and str(rig.workspace) in question.subject
-        assert outside.read_text() == "a\nb\n"
-
-    asyncio.run(story())
+async def test_what_is_outside_of_the_workspace_is_asked_for_with_medium_autonomy(rig: ClaudeRig) -> None:
+    outside = rig.directory / "outside.txt"
+    rig.server.script(rig.edit(str(outside), "a\nb\n"), Say("done"))
+    turn = Turn(rig, "write it", ["allow"])
+    await turn.answer()
+    (question,) = turn.run.questions
+    assert question.tool == "Write" and f"file_path: {outside}" in question.detail
+    assert "a\nb\n" in question.detail and str(rig.workspace) in question.subject
+    assert outside.read_text() == "a\nb\n"
 
 
-def test_a_rule_of_claude_allows_what_it_names_and_no_more(rig: ClaudeRig) -> None:
-    async def story() -> None:
-        rig.server.script(
-            rig.shell("hiboss send kai 'please look'"),
-            rig.shell('hiboss send kai "$(touch made.txt)"'),
-            rig.shell("hiboss send kai x; touch made.txt"),
-            Say("done"),
-        )
-        program = rig.directory / "bin" / "hiboss"
-        program.parent.mkdir()
-        program.write_text("#!/bin/sh\necho sent\n")
-        program.chmod(0o755)
-        environment = rig.environment()
-        environment["PATH"] = f"{program.parent}:{environment['PATH']}"
-        given = rig.turn("tell kai", environment=environment)
-        turn = Turn(rig, given, autonomy="low", arguments='--allowedTools "Bash(hiboss send *)"')
-        await turn.answer()
-        assert rig.server.turns[-1].tool_results[0].strip() == "sent"
-        assert len(turn.run.questions) == 2 and not (rig.workspace / "made.txt").exists()
-
-    asyncio.run(story())
+async def test_a_rule_of_claude_allows_what_it_names_and_no_more(rig: ClaudeRig) -> None:
+    rig.server.script(
+        rig.shell("hiboss send kai 'please look'"),
+        rig.shell('hiboss send kai "$(touch made.txt)"'),
+        rig.shell("hiboss send kai x; touch made.txt"),
+        Say("done"),
+    )
+    program = rig.directory / "bin" / "hiboss"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho sent\n")
+    program.chmod(0o755)
+    environment = rig.environment()
+    environment["PATH"] = f"{program.parent}:{environment['PATH']}"
+    given = rig.turn("tell kai", environment=environment)
+    turn = Turn(rig, given, autonomy="low", arguments='--allowedTools "Bash(hiboss send *)"')
+    await turn.answer()
+    assert rig.server.turns[-1].tool_results[0].strip() == "sent"
+    assert len(turn.run.questions) == 2 and not (rig.workspace / "made.txt").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused by Claude Code")
 @pytest.mark.parametrize("sandbox", [False, True])
-def test_root_has_high_autonomy_too(rig: ClaudeRig, sandbox: bool) -> None:
-    async def story() -> None:
-        environment = {**rig.environment(), **({"IS_SANDBOX": "1"} if sandbox else {})}
-        outside = rig.directory / "outside.txt"
-        rig.server.script(rig.edit(str(outside), "a\n"), Say("done"))
-        turn = Turn(rig, rig.turn("write it", environment=environment), autonomy="high")
-        answer = await turn.answer()
-        assert outside.exists() and not turn.run.questions
-        assert ("as root" in (answer.note or "")) == (not sandbox)
-
-    asyncio.run(story())
+async def test_root_has_high_autonomy_too(rig: ClaudeRig, sandbox: bool) -> None:
+    environment = {**rig.environment(), **({"IS_SANDBOX": "1"} if sandbox else {})}
+    outside = rig.directory / "outside.txt"
+    rig.server.script(rig.edit(str(outside), "a\n"), Say("done"))
+    turn = Turn(rig, rig.turn("write it", environment=environment), autonomy="high")
+    answer = await turn.answer()
+    assert outside.exists() and not turn.run.questions
+    assert ("as root" in (answer.note or "")) == (not sandbox)

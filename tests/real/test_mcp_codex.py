@@ -87,7 +87,7 @@ def test_in_an_attached_session_it_speaks_as_the_agent_of_the_session(
     send = UseTool("send", {"to": ["user:boss"], "text": "two herons"})
     server.when(lambda one: "send" not in one.tools, *[search] * 100)
     server.script(send, Say("sent it"))
-    desk.codex.type("tell the boss")
+    desk.codex.enter("tell the boss")
     desk.codex.wait_for("sent it")
     assert desk.office.rows(SENDERS, "two herons") == [{"sender": "agent:nex"}]
-    desk.wait_for_answer("two herons")
+    desk.wait_answer("two herons")

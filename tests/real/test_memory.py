@@ -11,8 +11,8 @@ import pytest
 from hiboss.testing.model_server import ModelServer, Request
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.real.programs import Programs
-from tests.support.daemons import wait_until
 from tests.support.shell_agents import Boss
+from tests.support.waits import wait_until
 
 
 @pytest.fixture

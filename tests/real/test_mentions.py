@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +11,12 @@ from hiboss.core.contracts.provider import STEER
 from hiboss.testing.model_server import ModelServer, Say
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.real.acp_rigs import ClaudeAcpRig, CodexAcpRig
+from tests.real.claude_rig import ClaudeRig
 from tests.real.codex_rig import CodexRig
 from tests.real.harness_rig import HarnessRig, Turn
 from tests.real.programs import Programs
-from tests.real.test_claude import ClaudeRig
-from tests.support.daemons import wait_until
 from tests.support.shell_agents import Boss
+from tests.support.waits import wait_until
 
 RIGS = {"claude": ClaudeRig, "claude-acp": ClaudeAcpRig, "codex": CodexRig, "codex-acp": CodexAcpRig}
 SECRET = "a-secret-of-somebody-else"
@@ -33,45 +32,34 @@ def secret(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=RIGS)
-def rig(
-    tmp_path: Path, programs: Programs, server: ModelServer, request: pytest.FixtureRequest
-) -> Iterator[HarnessRig]:
-    made = RIGS[request.param](tmp_path, programs, server)
-    yield made
-    assert not made.left_behind()
+def rig_class(request: pytest.FixtureRequest) -> type[HarnessRig]:
+    return RIGS[request.param]
 
 
 def reached_the_model(server: ModelServer, word: str) -> bool:
     return any(word in str(one.body) for one in server.requests)
 
 
-def test_a_turn_that_names_a_file_does_not_give_it_to_the_model(rig: HarnessRig, secret: Path) -> None:
+async def test_a_turn_that_names_a_file_does_not_give_it_to_the_model(rig: HarnessRig, secret: Path) -> None:
     (rig.workspace / "own.txt").write_text("a-secret-of-its-own\n")
-
-    async def story() -> None:
-        said = f'see @{secret} and @own.txt and @"{secret}" and @{secret}#L1 and @{secret.parent}/'
-        await Turn(rig, said, autonomy="low").answer()
-
-    asyncio.run(story())
+    said = f'see @{secret} and @own.txt and @"{secret}" and @{secret}#L1 and @{secret.parent}/'
+    await Turn(rig, said, autonomy="low").answer()
     assert reached_the_model(rig.server, f"see @{secret} and @own.txt")  # as it was said
     assert not reached_the_model(rig.server, SECRET)
     assert not reached_the_model(rig.server, "a-secret-of-its-own")
 
 
-def test_words_during_a_turn_that_name_a_file_do_not_give_it_to_the_model(
+async def test_words_during_a_turn_that_name_a_file_do_not_give_it_to_the_model(
     rig: HarnessRig, secret: Path
 ) -> None:
-    async def story() -> None:
-        rig.server.script(Say("a long story", hold=True), Say("well"))
-        turn = Turn(rig, "tell me a story", autonomy="low")
-        await turn.until(lambda: turn.run.shown)
-        taken = await turn.provider.steer(f"read @{secret} first")
-        rig.server.go_on()
-        await turn.answer()
-        assert taken == (STEER in turn.provider.capabilities)
-        assert reached_the_model(rig.server, f"read @{secret} first") == taken
-
-    asyncio.run(story())
+    rig.server.script(Say("a long story", hold=True), Say("well"))
+    turn = Turn(rig, "tell me a story", autonomy="low")
+    await turn.until(lambda: turn.run.shown)
+    taken = await turn.provider.steer(f"read @{secret} first")
+    rig.server.go_on()
+    await turn.answer()
+    assert taken == (STEER in turn.provider.capabilities)
+    assert reached_the_model(rig.server, f"read @{secret} first") == taken
     assert not reached_the_model(rig.server, SECRET)
 
 

@@ -15,8 +15,8 @@ import pytest
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.model_server import ModelServer, Request, Say, UseTool
 from tests.real.programs import Programs
-from tests.support.daemons import wait_until
 from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.waits import wait_until
 
 FIRST, SECOND = "How is the build?", "And the tests?"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from hiboss.store.lane_failures import GIVE_UP_FAILURES
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
-from tests.support.daemons import wait_until
 from tests.support.parties import agent, boss
 from tests.support.scripted_channels import (
     DAY_MS,
@@ -29,18 +27,17 @@ from tests.support.scripted_channels import (
     row,
     written,
 )
+from tests.support.waits import wait_until
 
 ROOMS = ("north", "south", "west")
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d"), HIBOSS_DELIVERY_POST_SECONDS="0.5") as running:
-        yield running
-
-
 class House(Place):
     """An account with three places; each is a lane."""
+
+    def __init__(self, root: Path, **facts: Any) -> None:
+        super().__init__(root)
+        self.settings(places=[f"{self.name}-{room}" for room in ROOMS], **facts)
 
     def address_of(self, room: str) -> str:
         return f"channel:{self.kind}:{self.name}-{room}"
@@ -55,10 +52,6 @@ class House(Place):
         lanes = boss(self.daemon).call("lane.list")["lanes"]
         return {one["address"].rsplit("-", 1)[1]: one for one in lanes if f"{self.name}-" in one["address"]}
 
-    def account_ages(self, ms: int) -> None:
-        """Move all times of the account's failures back."""
-        self.lane_ages(ms)
-
     def retry(self, room: str = "north") -> int:
         return int(boss(self.daemon).call("lane.retry", address=self.address_of(room))["changed"])
 
@@ -70,16 +63,7 @@ class House(Place):
         return [one["text"] for one in notices(boss(self.daemon)) if self.name in one["text"]]
 
 
-def house(daemon: RunningDaemon, tmp_path: Path) -> House:
-    place = House(tmp_path)
-    place.settings(places=[f"{place.name}-{room}" for room in ROOMS])
-    place.bound(daemon)
-    return place
-
-
-@pytest.fixture
-def place(daemon: RunningDaemon, tmp_path: Path) -> House:
-    return house(daemon, tmp_path)
+PLACE = House
 
 
 # --- what waits ----------------------------------------------------------------------
@@ -99,9 +83,8 @@ def test_an_account_error_holds_every_lane_of_the_binding_and_the_boss_is_told_o
 
 
 def test_many_lanes_that_meet_the_same_account_error_are_one_notice_and_one_wait(
-    daemon: RunningDaemon, tmp_path: Path
+    daemon: RunningDaemon, place: House
 ) -> None:
-    place = house(daemon, tmp_path)
     for room in ROOMS:
         boss(daemon).call("lane.pause", address=place.address_of(room))
     place.send_to_all()
@@ -130,7 +113,7 @@ def test_other_accounts_go_on(daemon: RunningDaemon, place: House, tmp_path: Pat
     place.script(account_error())
     place.send_to("north")
     place.wait_for_account(1)
-    other = house(daemon, tmp_path)
+    other = House(tmp_path).bound(daemon)
     other.send_to("north")
     other.wait_for("north")
 
@@ -160,7 +143,7 @@ def test_a_waiting_account_is_tried_by_one_lane_and_not_by_all(place: House) -> 
     place.wait_for_account(1)
     place.send_to("south")
     place.script(place.gated())
-    place.account_ages(5_001)
+    place.lane_ages(5_001)
     place.send_to("west", "new")  # new activity tries it
     wait_until(lambda: place.account()["state"] == "trying")
     for room in ROOMS:
@@ -182,7 +165,7 @@ def test_new_activity_tries_a_waiting_account_at_most_every_five_seconds(place: 
     written(place.daemon)
     assert place.account()["failures"] == 1
     assert row(place.daemon, first)["handovers"] == 1
-    place.account_ages(5_001)
+    place.lane_ages(5_001)
     place.send_to("west")
     place.wait_for_account(2)
 
@@ -194,7 +177,7 @@ def test_nothing_is_posted_by_any_lane_before_the_time_that_a_platform_named_for
     place.send_to("north")
     account = place.wait_for_account(1)
     assert account["not_before"] == account["wake_at"] == account["error_at"] + 600_000
-    place.account_ages(60_000)  # more than the five seconds after which new mail tries again
+    place.lane_ages(60_000)  # more than the five seconds after which new mail tries again
     for room in ROOMS:
         place.send_to(room)
     written(daemon)
@@ -203,9 +186,8 @@ def test_nothing_is_posted_by_any_lane_before_the_time_that_a_platform_named_for
 
 
 def test_a_later_error_without_a_time_does_not_shorten_the_time_that_was_named(
-    daemon: RunningDaemon, tmp_path: Path
+    daemon: RunningDaemon, place: House
 ) -> None:
-    place = house(daemon, tmp_path)
     place.script(place.gated(), account_error(retry_after=600), OK)
     place.send_to("north")  # being posted when the platform refuses the account
     wait_until(lambda: place.steps_left() == 2)
@@ -215,17 +197,6 @@ def test_a_later_error_without_a_time_does_not_shorten_the_time_that_was_named(
     place.wait_for("north")
     written(daemon)
     assert (place.account()["not_before"], place.account()["state"]) == (named, "waiting")
-
-
-def test_an_account_waits_longer_with_the_time_and_its_wait_is_in_one_place(place: House) -> None:
-    place.script(*[account_error(retry_after=None)] * 3)
-    place.send_to("north")
-    for failures, expected in enumerate((5_000, 30_000, 120_000), 1):
-        account = place.wait_for_account(failures)
-        assert 0.9 * expected - 1 <= account["wake_at"] - account["tried_at"] <= 1.1 * expected + 1
-        place.account_ages(expected)
-        place.retry("south")  # any lane of the account
-    place.wait_for("north")
 
 
 @pytest.mark.parametrize("step", [envelope_error(), lane_error()], ids=["envelope", "lane"])
@@ -241,16 +212,17 @@ def test_any_answer_about_an_envelope_or_a_place_shows_that_the_account_works(
     wait_until(lambda: len(place.texts()) == 1)  # the other lane went on
 
 
-def test_no_answer_while_an_account_is_tried_counts_for_the_account(place: House) -> None:
-    place.script(account_error(), HANG)
-    place.send_to("north")
-    place.wait_for_account(1)
-    place.retry()
-    account = place.wait_for_account(2)
-    assert account["error_kind"] == "timed_out"
-    assert place.shown_lanes()["south"]["state"] == "waiting"
-    place.retry()
-    place.wait_for("north")
+def test_no_answer_while_an_account_is_tried_counts_for_the_account(tmp_path: Path) -> None:
+    with daemon_with_channels(tmp_path / "d", HIBOSS_DELIVERY_POST_SECONDS="0.5") as daemon:
+        place = House(tmp_path).bound(daemon)
+        place.script(account_error(), HANG)
+        place.send_to("north")
+        place.wait_for_account(1)
+        place.retry()
+        assert place.wait_for_account(2)["error_kind"] == "timed_out"
+        assert place.shown_lanes()["south"]["state"] == "waiting"
+        place.retry()
+        place.wait_for("north")
 
 
 def test_after_a_success_the_next_outage_is_told_again(place: House) -> None:
@@ -275,7 +247,7 @@ def test_a_wait_of_an_account_outlives_a_restart(daemon: RunningDaemon, place: H
     before = place.wait_for_account(1)
     place.send_to("west")
     daemon.stop()
-    daemon.start(**SCRIPTED, HIBOSS_DELIVERY_POST_SECONDS="0.5")
+    daemon.start(**SCRIPTED)
     place.wait_for_state("running")
     place.send_to("south", "new")
     written(daemon)
@@ -286,6 +258,7 @@ def test_a_wait_of_an_account_outlives_a_restart(daemon: RunningDaemon, place: H
     assert len(place.told()) == 1
 
 
+@pytest.mark.slow
 def test_a_daemon_that_dies_while_an_account_is_tried_tries_it_again(
     daemon: RunningDaemon, place: House
 ) -> None:
@@ -297,7 +270,7 @@ def test_a_daemon_that_dies_while_an_account_is_tried_tries_it_again(
     place.retry()
     wait_until(lambda: place.account()["state"] == "trying")
     daemon.kill()
-    daemon.start(**SCRIPTED, HIBOSS_DELIVERY_POST_SECONDS="0.5")
+    daemon.start(**SCRIPTED)
     wait_until(lambda: len(place.texts()) == 3)
     wait_until(lambda: place.account()["failures"] == 0)
 
@@ -322,7 +295,7 @@ def test_what_an_account_could_not_post_for_a_day_is_given_up_in_all_its_lanes(
     place.wait_for_account(1)
     old.append(place.send_to("south"))
     young = place.send_to("south", "young")
-    place.account_ages(DAY_MS)
+    place.lane_ages(DAY_MS)
     with daemon.database() as database:
         database.execute("UPDATE lane SET failures = ? WHERE binding = ?", (GIVE_UP_FAILURES, place.binding))
         database.commit()
@@ -370,12 +343,11 @@ def test_lanes_bindings_and_status_show_an_account_that_waits(daemon: RunningDae
     assert place.shown_lanes()["south"]["scope"] is None
 
 
+@pytest.mark.slow
 def test_a_retry_of_any_lane_retries_its_account_and_starts_an_adapter_that_pauses(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    place = House(tmp_path)
-    names = [f"{place.name}-{room}" for room in ROOMS]
-    place.settings(places=names, fail_starts=3)  # then it pauses for 30 seconds
+    place = House(tmp_path, fail_starts=3)  # then it pauses for 30 seconds
     place.bind(agent(daemon))
     place.send_to("north")
     wait_until(lambda: "has failed" in "".join(place.told()))

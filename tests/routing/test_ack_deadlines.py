@@ -12,12 +12,12 @@ from hiboss.core import clock
 from hiboss.core.crashpoint import ARRIVED, ARRIVING
 from hiboss.core.errors import BadDuration, InvalidParams
 from hiboss.testing.frozen_clock import NOON
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import set_up, wait_until
 from tests.support.followers import Listener
 from tests.support.in_process_daemon import InProcessDaemon, frozen
+from tests.support.mortals import Mortal
 from tests.support.parties import agents, boss
 from tests.support.python_agents import QUIET, hire, idle_after, notices
+from tests.support.waits import wait_until
 
 START = clock.to_ms(NOON)
 MINUTE = 60_000
@@ -72,67 +72,57 @@ async def test_at_the_deadline_the_sender_and_the_boss_are_told_once(daemon: InP
 
 
 @frozen()
-async def test_what_is_overdue_can_still_be_acknowledged_and_says_until_when_it_was(
-    daemon: InProcessDaemon,
-) -> None:
-    await daemon.register("kai")
-    (number,) = await asked(daemon)
-    await daemon.move(hours=1)
-    got = await daemon.get(number)
-    assert (got["status"], got["ack_by"]) == ("pending", clock.iso(START + 30 * MINUTE))
-    assert await mark(daemon, "ack", number) == 1 and deadlines(daemon) == []
-
-
-@frozen()
 async def test_the_boss_who_sent_it_is_told_once_and_not_twice(daemon: InProcessDaemon) -> None:
     (number,) = await asked(daemon, "agent:nex", who="boss")
     await daemon.move(minutes=30)
     assert await told(daemon) == [number] and await told(daemon, "nex") == []
 
 
-@frozen()
-async def test_a_person_acknowledges_too_and_only_that_ends_it(daemon: InProcessDaemon) -> None:
-    first, second = (await asked(daemon, "user:boss"))[0], (await asked(daemon, "user:boss"))[0]
-    await mark(daemon, "read", first, second, who="boss")
-    await mark(daemon, "ack", second, who="boss")
-    await daemon.move(minutes=30)
-    assert await told(daemon) == await told(daemon, "nex") == [first]
-
-
 # --- what ends a deadline ----------------------------------------------------------------------
 
+Act = tuple[str, str, dict[str, Any]]  # an operation, who calls it, and its parameters besides the envelope
+ENDS: dict[str, tuple[str, Act]] = {
+    "acknowledged": ("agent:kai", ("envelope.ack", "kai", {})),
+    "acknowledged by a person": ("user:boss", ("envelope.ack", "boss", {})),
+    "cancelled": ("agent:kai", ("envelope.cancel", "nex", {})),
+    "deleted": ("agent:kai", ("message.delete", "nex", {})),
+    "deleted, for a person": ("user:boss", ("message.delete", "nex", {})),
+}
+STAYS: dict[str, tuple[str, Act]] = {
+    "nothing": ("agent:kai", ("envelope.get", "kai", {})),
+    "read": ("agent:kai", ("envelope.read", "kai", {})),
+    "read by a person": ("user:boss", ("envelope.read", "boss", {})),
+    "claimed": ("agent:max", ("envelope.claim", "max", {"lease": "1h"})),
+    "archived": ("agent:kai", ("envelope.archive", "kai", {})),
+    "put into the trash": ("agent:kai", ("envelope.trash", "kai", {})),
+    "snoozed": ("agent:kai", ("envelope.snooze", "kai", {"until": "+5h"})),
+    "failed with its recipient": ("agent:eve", ("agent.delete", "boss", {"name": "eve"})),
+}
+
+
+async def does(daemon: InProcessDaemon, act: Act, number: str) -> None:
+    """Do this with an envelope."""
+    operation, who, more = act
+    one = {"id": number} if operation in ("message.delete", "envelope.get") else {"ids": [number]}
+    named = {} if operation in ("agent.delete", "envelope.claim") else one
+    await daemon.ask(operation, who, **named, **more)
+
 
 @frozen()
-async def test_who_has_acknowledged_it_before_is_left_in_peace(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai")
-    (number,) = await asked(daemon)
-    await mark(daemon, "ack", number)
-    assert deadlines(daemon) == []
-    await daemon.move(hours=1)
-    assert await told(daemon) == await told(daemon, "nex") == []
-
-
-@pytest.mark.parametrize("verb", ["archive", "trash"])
-def test_putting_it_away_is_no_acknowledgement(tmp_path: Path, verb: str) -> None:
-    @frozen()
-    async def story(daemon: InProcessDaemon) -> None:
-        await daemon.register("kai")
-        (number,) = await asked(daemon)
-        await mark(daemon, verb, number)
-        await daemon.move(hours=1)
-        assert await told(daemon) == await told(daemon, "nex") == [number]
-
-    story(tmp_path)
-
-
-@frozen()
-async def test_reading_and_claiming_are_no_acknowledgement(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai")
-    first, second = (await asked(daemon))[0], (await asked(daemon))[0]
-    await mark(daemon, "read", first)
-    await daemon.ask("envelope.claim", "kai", lease="1h")
+async def test_only_who_has_acknowledged_it_in_time_or_does_not_have_it_any_more_is_left_in_peace(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("kai", "max", "eve")
+    sent = {name: (await asked(daemon, to))[0] for name, (to, _) in (ENDS | STAYS).items()}
+    for name, (_, act) in (ENDS | STAYS).items():
+        await does(daemon, act, sent[name])
+    overdue = [sent[name] for name in STAYS]
     await daemon.move(minutes=30)
-    assert await told(daemon) == [first, second]
+    assert await told(daemon) == await told(daemon, "nex") == overdue
+    late = await daemon.get(sent["nothing"])  # it can still be acknowledged, and says until when it was
+    assert (late["status"], late["ack_by"]) == ("pending", clock.iso(START + 30 * MINUTE))
+    assert await mark(daemon, "ack", late["id"]) == 1 and deadlines(daemon) == []
+    assert (await daemon.get(sent["snoozed"]))["waits"] == "snooze"
 
 
 @frozen()
@@ -142,30 +132,6 @@ async def test_what_a_run_has_settled_is_not_overdue(daemon: InProcessDaemon) ->
     await daemon.until(lambda: daemon.rows("SELECT 1 FROM run WHERE status = 'completed'"))
     await idle_after(daemon)
     assert (await daemon.get(number))["status"] == "done" and deadlines(daemon) == []
-    await daemon.move(hours=1)
-    assert await told(daemon) == []
-
-
-@frozen()
-async def test_what_was_cancelled_or_deleted_is_not_overdue(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai")
-    cancelled, deleted = (await asked(daemon))[0], (await asked(daemon))[0]
-    (for_person,) = await asked(daemon, "user:boss")
-    await mark(daemon, "cancel", cancelled, who="nex")
-    await daemon.ask("message.delete", "nex", id=deleted)
-    await daemon.ask("message.delete", "nex", id=for_person)
-    await daemon.move(hours=1)
-    assert await told(daemon) == await told(daemon, "nex") == [] and deadlines(daemon) == []
-
-
-@frozen()
-async def test_what_failed_with_its_recipient_was_acknowledged_by_nobody(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai")
-    (number,) = await asked(daemon)
-    await daemon.ask("agent.delete", name="kai")
-    assert (await daemon.get(number))["status"] == "failed"
-    await daemon.move(hours=1)
-    assert await told(daemon) == await told(daemon, "nex") == [number]
 
 
 @frozen()
@@ -216,35 +182,20 @@ async def test_a_deadline_is_a_length_of_time_so_a_clock_that_is_set_moves_it(
 
 
 @frozen()
-async def test_deferred_mail_has_its_deadline_after_its_arrival(daemon: InProcessDaemon) -> None:
+async def test_deferred_mail_has_all_its_time_after_its_arrival_however_late_that_is(
+    daemon: InProcessDaemon,
+) -> None:
     await daemon.register("kai")
     first, second = await asked(daemon, "agent:kai", "user:boss", deliver_at="+2h")
+    (late,) = await asked(daemon, deliver_at="+3h")
     assert deadlines(daemon) == [] and (await daemon.get(first))["ack_by"] is None
     await daemon.move(hours=2)
     assert deadlines(daemon) == [(first, 150), (second, 150)]
-    await daemon.restart(days=1)
-    assert await told(daemon) == [first, second]
-
-
-@frozen()
-async def test_deferred_mail_that_arrived_late_has_all_its_time(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai")
-    (number,) = await asked(daemon, deliver_at="+1h")
     await daemon.restart(hours=5)
-    assert deadlines(daemon) == [(number, 330)] and await told(daemon) == []
+    assert deadlines(daemon) == [(late, 450)] and await told(daemon) == [first, second]
 
 
 # --- with other rules ------------------------------------------------------------------------------
-
-
-@frozen()
-async def test_snoozed_mail_still_has_its_deadline(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai")
-    (number,) = await asked(daemon)
-    await mark(daemon, "snooze", number, until="+5h")
-    await daemon.move(minutes=30)
-    assert await told(daemon) == [number]
-    assert (await daemon.get(number))["waits"] == "snooze"
 
 
 @frozen()
@@ -312,71 +263,46 @@ async def test_an_offer_that_nobody_took_in_time_is_told_and_one_who_took_it_has
 
 
 @frozen(adapter_modules="hiboss.testing.scripted_adapter")
-async def test_for_channels_alone_a_deadline_is_refused_and_nothing_is_stored(
+async def test_a_deadline_that_nobody_can_keep_is_refused_and_nothing_is_stored(
     daemon: InProcessDaemon,
 ) -> None:
     place = await daemon.bind(Path(daemon.home.path).parent / "place")
-    with pytest.raises(InvalidParams, match="acknowledge"):
-        await asked(daemon, place)
-    assert daemon.rows("SELECT 1 FROM message") == [] and deadlines(daemon) == []
     await daemon.register("kai")
+    await daemon.ask("conversation.create", "nex", name="core", participants=["agent:kai"])
+    for to, ack_by, error in (
+        (place, "30m", InvalidParams),
+        ("group:core", "30m", InvalidParams),  # where all only read along
+        *[("user:boss", wrong, BadDuration) for wrong in ("", "soon", "0s", "-5m", "99999h")],
+    ):
+        with pytest.raises(error, match="acknowledge" if error is InvalidParams else None):
+            await asked(daemon, to, text="nobody in particular", ack_by=ack_by)
+    assert daemon.rows("SELECT 1 FROM message WHERE NOT auto") == [] and deadlines(daemon) == []
     numbers = await asked(daemon, place, "agent:kai")
     assert [number for number, _ in deadlines(daemon)] == numbers[1:]
 
 
 @frozen()
-async def test_where_all_only_read_along_a_deadline_is_refused(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai")
-    await daemon.ask("conversation.create", "nex", name="core", participants=["agent:kai"])
-    with pytest.raises(InvalidParams, match="acknowledge"):
-        await asked(daemon, "group:core", text="nobody in particular")
-    assert daemon.rows("SELECT 1 FROM message") == []
-
-
-@pytest.mark.parametrize("given", ["", "soon", "0s", "-5m", "99999h"])
-def test_a_deadline_that_is_no_length_of_time_is_refused(tmp_path: Path, given: str) -> None:
-    @frozen()
-    async def story(daemon: InProcessDaemon) -> None:
-        with pytest.raises(BadDuration):
-            await asked(daemon, "user:boss", ack_by=given)
-        assert daemon.rows("SELECT 1 FROM message") == []
-
-    story(tmp_path)
-
-
-@pytest.mark.parametrize("to", ["agent:max", "user:boss"])
-def test_who_gets_it_in_the_place_of_another_one_has_the_deadline(tmp_path: Path, to: str) -> None:
-    @frozen()
-    async def story(daemon: InProcessDaemon) -> None:
-        await daemon.register("kai", "max")
-        (number,) = await asked(daemon)
-        await daemon.move(minutes=10)
-        sent = await daemon.get(number)
-        event = "route" if to == "agent:max" else "handoff"
-        target = (
-            {"envelope": number}
-            if event == "route"
-            else {"conversation": sent["conversation"], "agent": "kai"}
-        )
+async def test_who_gets_it_in_the_place_of_another_one_has_the_deadline_and_ends_it(
+    daemon: InProcessDaemon,
+) -> None:
+    await daemon.register("kai", "max")
+    routed, kept, ended = [(await asked(daemon))[0] for _ in range(3)]
+    await daemon.move(minutes=10)
+    conversation = (await daemon.get(routed))["conversation"]
+    for event, to, target in (
+        ("route", "agent:max", {"envelope": routed}),
+        ("route", "agent:max", {"envelope": ended}),
+        ("handoff", "user:boss", {"conversation": conversation, "agent": "kai"}),
+    ):
         done = await daemon.ask("control.send", event=f"stream.{event}", to=to, **target)
         assert done["outcome"] == "applied", done
-        assert (await daemon.get(number))["to"] == to and deadlines(daemon) == [(number, 30)]
-        await daemon.move(minutes=20)
-        assert await told(daemon, "nex") == [number]
-        text = next(one for one in await notices(daemon, "nex") if "was not acknowledged" in one)
-        assert f"by {to}" in text
-
-    story(tmp_path)
-
-
-@frozen()
-async def test_the_new_holder_ends_the_deadline(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai", "max")
-    (number,) = await asked(daemon)
-    await daemon.ask("control.send", event="stream.route", to="agent:max", envelope=number)
-    await mark(daemon, "ack", number, who="max")
-    await daemon.move(hours=1)
-    assert await told(daemon) == []
+    await mark(daemon, "ack", ended, who="max")
+    assert [(await daemon.get(one))["to"] for one in (routed, kept)] == ["agent:max", "user:boss"]
+    assert deadlines(daemon) == [(routed, 30), (kept, 30)]
+    await daemon.move(minutes=20)
+    assert await told(daemon, "nex") == [routed, kept]
+    late = [one for one in await notices(daemon, "nex") if "was not acknowledged" in one]
+    assert ["by agent:max" in late[0], "by user:boss" in late[1]] == [True, True]
 
 
 @frozen()
@@ -408,23 +334,19 @@ async def test_notices_reach_the_boss_also_in_an_archived_conversation(daemon: I
     assert await told(daemon) == [first, second]
 
 
-@pytest.mark.parametrize("place", [ARRIVING, ARRIVED])
-def test_after_a_crash_at_the_deadline_sender_and_boss_are_told_once(tmp_path: Path, place: str) -> None:
-    daemon = RunningDaemon(set_up(tmp_path))
+@pytest.mark.slow
+@pytest.mark.parametrize("point", [ARRIVING, ARRIVED])
+def test_after_a_crash_at_the_deadline_sender_and_boss_are_told_once(tmp_path: Path, point: str) -> None:
+    daemon = Mortal(tmp_path)
     daemon.start()
     try:
         ada, bob = agents(daemon, 2)
-        daemon.kill()
-        armed = tmp_path / "armed"
-        daemon.start(HIBOSS_CRASH_AT=f"{place}@{armed}")
+        daemon.dies_at(point).touch()  # before: mail that is not deferred does not pass there
         number = ada.tell(bob, ack_by="1s")
-        armed.touch()
         daemon.wait_for_death()
         daemon.start()
-        wait_until(lambda: boss(daemon).list())
-        wait_until(lambda: ada.list())
-        daemon.stop()
-        daemon.start()
+        wait_until(lambda: boss(daemon).list() and ada.list())
+        daemon.restart()
         for one in (ada, boss(daemon)):
             assert [found["text"].split()[0] for found in one.list()] == [number]
         daemon.check()

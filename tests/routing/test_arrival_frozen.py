@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
-from datetime import UTC, timedelta
+from datetime import UTC
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,10 @@ from hiboss.core.events import Arrival, EnvelopesArrived, Fact
 from hiboss.store.overdue import CHUNK
 from hiboss.testing.frozen_clock import NOON
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import started, wait_until
+from tests.support.daemons import started
+from tests.support.failures import seeded
 from tests.support.in_process_daemon import InProcessDaemon, frozen
+from tests.support.waits import wait_until
 
 START = clock.to_ms(NOON)
 HOUR, DAY = 3_600_000, 86_400_000
@@ -79,7 +80,7 @@ async def test_what_is_overdue_together_arrives_by_its_time_and_then_as_accepted
     daemon: InProcessDaemon,
 ) -> None:
     times = [n // 3 * 1_000 for n in range(1, 1_201)]
-    random.Random(4).shuffle(times)
+    seeded(4).shuffle(times)
     sent = await daemon.flood([at(1_000 + ms) for ms in times])
     await daemon.move(hours=1)
     expected = [number for _, _, number in sorted(zip(times, range(len(sent)), sent, strict=True))]
@@ -109,22 +110,6 @@ async def test_all_recipients_of_a_message_get_it_together_also_where_a_chunk_en
         "SELECT count(DISTINCT arrived) FROM envelopes WHERE message = ?", found[0]["message"]
     )
     assert row[0] == 5
-
-
-@frozen()
-async def test_a_restart_before_its_time_changes_nothing(daemon: InProcessDaemon) -> None:
-    (number,) = await daemon.send(deliver_at="+2h")
-    await daemon.restart(hours=1)
-    await daemon.move(minutes=59, seconds=59, milliseconds=999)
-    assert daemon.arrived() == []
-    await daemon.restart()
-    assert daemon.arrived() == []
-    await daemon.ring(milliseconds=1)
-    await daemon.settle()
-    assert daemon.arrived() == [number]
-    await daemon.restart(hours=1)
-    assert daemon.arrived() == [number]
-    assert (await daemon.get(number))["late_seconds"] is None
 
 
 @frozen()
@@ -182,14 +167,14 @@ async def test_a_clock_set_back_brings_nothing_twice_and_nothing_early(daemon: I
 
 
 @frozen()
-async def test_a_day_asleep_over_five_thousand_loses_none_and_keeps_their_order(
+async def test_a_day_asleep_over_fifteen_hundred_loses_none_and_keeps_their_order(
     daemon: InProcessDaemon,
 ) -> None:
-    minutes = [n * 7919 % 1440 + 1 for n in range(5_000)]  # every minute of the day, in random order
+    minutes = [n * 7919 % 1440 + 1 for n in range(1_500)]  # every minute of the day, in random order
     sent = await daemon.flood([f"+{one}m" for one in minutes])
     await daemon.ring(days=1, minutes=1)
     await daemon.settle()
-    expected = sorted(zip(minutes, range(5_000), sent, strict=True))
+    expected = sorted(zip(minutes, range(1_500), sent, strict=True))
     assert daemon.arrived() == [number for _, _, number in expected]
     (row,) = daemon.rows("SELECT count(*) FROM message WHERE arrived_at < deliver_at")
     assert row[0] == 0
@@ -209,16 +194,6 @@ async def test_mail_for_in_a_hundred_years_waits_and_holds_nobody_up(daemon: InP
     status = await daemon.ask("daemon.status")
     assert status["next_wake_at"] == "2130-06-01T12:00:00.000Z" and status["deferred"] == 1
     assert (await daemon.get(far))["waits"] == "deferred"
-
-
-@frozen()
-async def test_a_century_passed_at_once_is_a_wake_like_any_other(daemon: InProcessDaemon) -> None:
-    (far,) = await daemon.send(deliver_at="+100Y")
-    days = (NOON.replace(year=2130) - NOON) // timedelta(days=1)
-    await daemon.move(days=days, milliseconds=-1)
-    assert daemon.arrived() == []
-    await daemon.move(milliseconds=1)
-    assert daemon.arrived() == [far] and (await daemon.get(far))["late_seconds"] is None
 
 
 @frozen()

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.live_places import Writer
 from tests.support.parties import agent
 from tests.support.phones import Phone
 from tests.support.python_agents import Boss, Team
-from tests.support.scripted_channels import Place, daemon_with_channels
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.scripted_channels import Place
+from tests.support.waits import wait_until
 
 
 def test_what_an_agent_sent_him_in_reply_is_not_sent_to_him_again_as_its_answer(

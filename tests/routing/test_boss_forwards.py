@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.followers import following
+from tests.support.holding_agents import control
 from tests.support.parties import Party, agent, boss
 from tests.support.phones import Phone, box, forwards
-from tests.support.scripted_channels import daemon_with_channels, envelope_error, lane_error, notices, row
+from tests.support.scripted_channels import Place, envelope_error, lane_error, notices, row
+from tests.support.waits import wait_until
 
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def reached_nowhere(daemon: RunningDaemon) -> Iterator[None]:
-    yield
-    boss(daemon).call("boss.set", reach="", forward="all")
-    daemon.check()
-
-
-@pytest.fixture
-def chief(daemon: RunningDaemon) -> Party:
-    return boss(daemon)
-
-
-@pytest.fixture
-def phone(daemon: RunningDaemon, tmp_path: Path) -> Phone:
-    return a_phone(daemon, tmp_path)
-
-
-@pytest.fixture
-def kai(daemon: RunningDaemon) -> Party:
-    """An agent that is not one of the account."""
-    return agent(daemon)
+pytestmark = pytest.mark.usefixtures("phone")  # after each test the boss is reached nowhere
 
 
 def a_phone(daemon: RunningDaemon, directory: Path, **settings: Any) -> Phone:
@@ -309,3 +282,33 @@ def test_every_post_in_his_chat_begins_with_its_sender(
     phone.owner.send(chief, text=f"{kai.name}:\nforged")
     own = phone.owner.name
     phone.wait_for("to a stranger", f"{own}:\nto him", f"{kai.name}:\n{text}", f"{own}:\n{kai.name}:\nforged")
+
+
+# --- another priority for one delivery ----------------------------------------------------
+
+
+def test_what_is_made_urgent_is_posted_first(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = Place(tmp_path).bound(daemon)
+    place.steer("pause")
+    first, _, third = (place.send(text) for text in ("one", "two", "three"))
+    assert control(daemon, "priority", envelope=third, level="critical") == ("applied", None)
+    assert control(daemon, "priority", envelope=first, level="low") == ("applied", None)
+    place.steer("resume")
+    place.wait_for("three", "two", "one")
+    outcome = control(daemon, "priority", envelope=third, level="low")
+    assert outcome == ("too-late", f"{third} is done")
+
+
+def test_a_forward_has_a_priority_of_its_own(daemon: RunningDaemon, tmp_path: Path) -> None:
+    phone, chief, kai = Phone(tmp_path), boss(daemon), agent(daemon)
+    phone.bound(daemon)
+    phone.reached()
+    phone.steer("pause")
+    boxes = [kai.tell(chief, text=text) for text in ("one", "two")]
+    [later], [sooner] = (forwards(chief, number) for number in boxes)
+    assert control(daemon, "priority", envelope=boxes[1], level="high") == ("too-late", f"{boxes[1]} is done")
+    assert control(daemon, "priority", envelope=sooner["id"], level="high") == ("applied", None)
+    phone.steer("resume")
+    wait_until(lambda: chief.get(later["id"])["status"] == "done")
+    assert [one["id"] for one in phone.posts()] == [sooner["id"], later["id"]]
+    chief.call("boss.set", reach="", forward="all")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
-from tests.support.daemons import wait_until
+from tests.support.waits import wait_until
 
 BROKEN = {
     "a zone the machine does not know": "timezone = 'Europe/Gone'",

@@ -10,13 +10,7 @@ import pytest
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.followers import Follower, following
 from tests.support.parties import agent, boss
-from tests.support.scripted_channels import Place, daemon_with_channels, lane_error
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.scripted_channels import Place, lane_error
 
 
 @pytest.fixture

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.parties import boss
-from tests.support.scripted_channels import Place, daemon_with_channels, lane_error, notices, written
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+from tests.support.scripted_channels import Place, lane_error, notices, written
+from tests.support.waits import wait_until
 
 
 class Forum(Place):

@@ -14,32 +14,15 @@ from hiboss.core.crashpoint import COMMANDED, TAKEN
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.channels.bound_folder import Folder
 from tests.channels.stored_updates import outcomes, received, updates
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, boss
 from tests.support.phones import Phone, forwards
 from tests.support.python_agents import PythonAgent, Team
 from tests.support.scripted_channels import SCRIPTED, daemon_with_channels, notices
 from tests.support.shell_agents import limits
+from tests.support.waits import wait_until
 
 _names = (f"worker-{number}" for number in itertools.count(1))
 STOP = {"kind": "command", "act": True, "command": "stop"}
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def reached_nowhere(daemon: RunningDaemon) -> Iterator[None]:
-    yield
-    boss(daemon).call("boss.set", reach="", forward="all")
-
-
-@pytest.fixture
-def chief(daemon: RunningDaemon) -> Party:
-    return boss(daemon)
 
 
 def busy(daemon: RunningDaemon, directory: Path) -> PythonAgent:
@@ -55,6 +38,7 @@ def phone(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Phone]:
     place.bound(daemon, busy(daemon, tmp_path))
     yield place.reached()
     (tmp_path / f"{place.owner.name}.go").touch()
+    boss(daemon).call("boss.set", reach="", forward="all")
 
 
 def running(worker: Party) -> dict[str, Any]:
@@ -185,8 +169,10 @@ def test_a_file_with_a_command_in_a_folder_of_the_boss_acts_and_is_gone(
     wait_until(lambda: any(b"There is no agent" in text for text in folder.out().values()))
     wait_until(lambda: not list((tmp_path / "phone" / ".taken").glob("*")) and not folder.waiting())
     assert len(folder.heard(1)) == 1
+    chief.call("boss.set", reach="")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", [TAKEN, COMMANDED])
 def test_a_command_is_carried_out_and_answered_once_although_the_daemon_died_of_it(
     tmp_path: Path, point: str

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.parties import agent, boss
 from tests.support.python_agents import Boss, Team
-from tests.support.scripted_channels import Place, daemon_with_channels, envelope_error, notices
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture
-def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
-    return Place(tmp_path).bound(daemon)
+from tests.support.scripted_channels import Place, envelope_error, notices
+from tests.support.waits import wait_until
 
 
 def delete(daemon: RunningDaemon, number: str) -> None:

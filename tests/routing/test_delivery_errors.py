@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.parties import boss
 from tests.support.scripted_channels import (
     CRASH,
@@ -23,21 +21,10 @@ from tests.support.scripted_channels import (
     row,
     written,
 )
+from tests.support.waits import wait_until
 
-PATIENCE_MS = [5_000, 30_000, 120_000, 600_000, 3_600_000, 3_600_000, 3_600_000]
 ENDS = ["KeyboardInterrupt()", "SystemExit()", "GeneratorExit()", "asyncio.CancelledError()"]
 SECRET = "hba_abcdefghijklmnopqrstuvwxyz0123456789"
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d"), HIBOSS_DELIVERY_POST_SECONDS="0.3") as running:
-        yield running
-
-
-@pytest.fixture
-def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
-    return Place(tmp_path).bound(daemon)
 
 
 def told_about(daemon: RunningDaemon, place: Place) -> list[str]:
@@ -51,6 +38,7 @@ def told_about(daemon: RunningDaemon, place: Place) -> list[str]:
 
 
 def test_an_envelope_error_fails_one_and_the_next_goes_on(daemon: RunningDaemon, place: Place) -> None:
+    before = daemon.call("daemon.status")["failed"]
     place.script(OK, envelope_error(kind="too_big", text="that is too long for us"))
     numbers = [place.send(f"{i}") for i in range(3)]
     place.wait_for("0", "2")
@@ -59,17 +47,10 @@ def test_an_envelope_error_fails_one_and_the_next_goes_on(daemon: RunningDaemon,
     assert failed["last_error"]["kind"] == "too_big"
     assert failed["last_error"]["text"] == "that is too long for us"
     assert place.wait_for_status(numbers[2], "done")["attempts"] == 0
+    assert place.owner.ids(box="outbox", status="failed") == [numbers[1]]
+    assert daemon.call("daemon.status")["failed"] == before + 1
     assert place.lane() == {}
     assert told_about(daemon, place) == []
-
-
-def test_failed_envelopes_can_be_listed_and_are_counted(daemon: RunningDaemon, place: Place) -> None:
-    before = daemon.call("daemon.status")["failed"]
-    place.script(envelope_error())
-    number = place.send("x")
-    place.wait_for_status(number, "failed")
-    assert place.owner.ids(box="outbox", status="failed") == [number]
-    assert daemon.call("daemon.status")["failed"] == before + 1
 
 
 def test_the_status_shows_a_lane_that_waits_and_what_waits_there(daemon: RunningDaemon, place: Place) -> None:
@@ -122,44 +103,19 @@ def test_a_post_that_ends_like_a_program_makes_its_lane_wait_and_ends_no_daemon(
     place.unbind()
 
 
-def test_a_post_that_is_not_confirmed_in_time_makes_its_lane_wait(
-    daemon: RunningDaemon, place: Place
-) -> None:
-    place.script(HANG)
-    number = place.send("x")
-    lane = place.wait_for_failures(1)
-    assert (lane["error_kind"], lane["error_text"]) == ("timed_out", "no answer within 0.3 seconds")
-    assert row(daemon, number)["held_by"] is None
-    place.steer("retry")
-    place.wait_for("x")
+def test_a_post_that_is_not_confirmed_in_time_makes_its_lane_wait(tmp_path: Path) -> None:
+    with daemon_with_channels(tmp_path / "d", HIBOSS_DELIVERY_POST_SECONDS="0.3") as daemon:
+        place = Place(tmp_path).bound(daemon)
+        place.script(HANG)
+        number = place.send("x")
+        lane = place.wait_for_failures(1)
+        assert (lane["error_kind"], lane["error_text"]) == ("timed_out", "no answer within 0.3 seconds")
+        assert row(daemon, number)["held_by"] is None
+        place.steer("retry")
+        place.wait_for("x")
 
 
 # --- how long ------------------------------------------------------------------------
-
-
-def test_a_lane_waits_longer_after_each_error_and_in_the_end_an_hour(place: Place) -> None:
-    place.script(*[lane_error(retry_after=None)] * len(PATIENCE_MS))
-    number = place.send("x")
-    for failures, patience in enumerate(PATIENCE_MS, 1):
-        lane = place.wait_for_failures(failures)
-        waits = lane["wake_at"] - lane["tried_at"]
-        assert 0.9 * patience - 1 <= waits <= 1.1 * patience + 1
-        place.lane_ages(patience)
-        place.steer("retry")
-    place.wait_for("x")
-    assert place.wait_for_status(number, "done")["attempts"] == len(PATIENCE_MS)
-
-
-def test_lanes_that_fail_together_do_not_come_again_together(daemon: RunningDaemon, tmp_path: Path) -> None:
-    waits = set()
-    for _ in range(4):
-        place = Place(tmp_path).bound(daemon)
-        place.script(lane_error(retry_after=None))
-        place.send("x")
-        lane = place.wait_for_failures(1)
-        waits.add(lane["wake_at"] - lane["tried_at"])
-        place.unbind()
-    assert len(waits) > 1
 
 
 def test_what_the_platform_says_about_when_wins(place: Place) -> None:
@@ -234,12 +190,6 @@ def test_error_texts_of_adapters_are_cut_wherever_they_are_kept(
         place.unbind()
 
 
-def test_a_time_in_the_past_is_tried_again_at_once(place: Place) -> None:
-    place.script(lane_error(retry_after=-5))
-    place.send("x")
-    place.wait_for("x")
-
-
 def test_after_a_success_patience_begins_anew(place: Place) -> None:
     place.script(lane_error(), lane_error(), OK, lane_error(retry_after=None))
     place.send("a")
@@ -288,20 +238,6 @@ def test_new_mail_tries_a_waiting_lane_at_once_but_not_all_the_time(
     place.wait_for("first", "second", "third", "fourth", "fifth")
 
 
-def test_new_mail_does_not_try_a_paused_lane(daemon: RunningDaemon, place: Place) -> None:
-    place.script(lane_error(retry_after=None))
-    place.send("first")
-    place.wait_for_failures(1)
-    place.steer("pause")
-    place.lane_ages(60_000)
-    place.send("second")
-    written(daemon)
-    assert place.texts() == []
-    assert place.lane()["state"] == "paused"
-    place.steer("resume")
-    place.wait_for("first", "second")
-
-
 # --- the notice to the boss ----------------------------------------------------------
 
 
@@ -312,6 +248,8 @@ def test_the_boss_is_told_once_of_an_outage_and_again_of_the_next(
     place.send("a")
     place.wait_for_failures(1)
     (first,) = told_about(daemon, place)
+    found = [one for one in notices(boss(daemon)) if place.address in one["text"]]
+    assert [(one["from"], one["auto"], one["status"]) for one in found] == [("agent:system", True, "done")]
     assert "first" in first and first.endswith("See: hiboss lane list")
     place.steer("retry")
     place.wait_for_failures(2)
@@ -325,16 +263,6 @@ def test_the_boss_is_told_once_of_an_outage_and_again_of_the_next(
     assert "again" in second
     place.steer("retry")
     place.wait_for("a", "b")
-
-
-def test_what_the_boss_is_told_comes_from_the_system_and_is_made_by_a_machine(
-    daemon: RunningDaemon, place: Place
-) -> None:
-    place.script(lane_error())
-    place.send("a")
-    place.wait_for_failures(1)
-    found = [one for one in notices(boss(daemon)) if place.address in one["text"]]
-    assert [(one["from"], one["auto"], one["status"]) for one in found] == [("agent:system", True, "done")]
 
 
 def test_secrets_in_error_texts_are_left_out_wherever_they_are_kept(
@@ -389,18 +317,8 @@ def test_chunks_are_stored_before_the_first_is_posted_and_stay_the_same(
     assert chunks(daemon, number) == [("abcd", False), ("efgh", False)]
     daemon.stop()  # after its next start the adapter would make other chunks
     place.settings(chunk=1)
-    daemon.start(**SCRIPTED, HIBOSS_DELIVERY_POST_SECONDS="0.3")
+    daemon.start(**SCRIPTED)
     place.wait_for("abcd", "efgh")
-
-
-def test_a_short_message_is_noted_with_the_platforms_name_for_it(daemon: RunningDaemon, place: Place) -> None:
-    number = place.send("short")
-    place.wait_for_status(number, "done")
-    with daemon.database() as database:
-        rows = database.execute(
-            "SELECT chunk, platform_id FROM post WHERE envelope = ?", (int(number[1:]),)
-        ).fetchall()
-    assert [tuple(one) for one in rows] == [(0, f"{number}.0")]
 
 
 # --- what a notice quotes --------------------------------------------------------------

@@ -16,18 +16,12 @@ from hiboss.store.envelope_rows import EnvelopeRow
 from hiboss.store.group_commit import Tx
 from hiboss.store.lane_failures import GIVE_UP_FAILURES, GIVE_UP_MS, SLICE
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.scripted_channels import SCRIPTED, Place, daemon_with_channels, lane_error, notices, row
+from tests.support.scripted_channels import SCRIPTED, Place, lane_error, notices, row
+from tests.support.waits import wait_until
 
 MANY = 2 * SLICE + 100
 MODULES = {"adapter_modules": "hiboss.testing.scripted_adapter"}
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 # --- unbound during a post -----------------------------------------------------------
@@ -70,6 +64,7 @@ def test_what_does_not_get_through_because_its_place_was_unbound_fails_once(
     daemon.check()
 
 
+@pytest.mark.slow
 def test_a_daemon_that_dies_during_a_post_of_an_unbound_place_fails_it_at_the_next_start(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:

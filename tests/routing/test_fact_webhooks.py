@@ -5,29 +5,49 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from hiboss.core.events import TOPICS
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.fact_receivers import FactReceiver, fact_receiver
-from tests.support.parties import Party, agent, agents, boss, checked_daemon
+from tests.support.parties import Party, agent, agents, boss
+from tests.support.waits import wait_until
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with checked_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 @pytest.fixture
 def server() -> Iterator[FactReceiver]:
     with fact_receiver() as made:
         yield made
+
+
+class Followed(NamedTuple):
+    """A webhook that posts the arrivals of what ada sends, most of it to bob."""
+
+    name: str
+    ada: Party
+    bob: Party
+
+    @property
+    def lane(self) -> str:
+        return f"channel:webhook:{self.name}"
+
+    def retry(self) -> None:
+        boss(self.ada.daemon).call("lane.retry", address=self.lane)
+
+
+@pytest.fixture
+def followed(daemon: RunningDaemon, subscribe: Callable[..., str]) -> Followed:
+    ada, bob = agents(daemon, 2)
+    return Followed(subscribe(addresses=[ada.address], topics=["envelope.arrived"]), ada, bob)
+
+
+def posted(server: FactReceiver) -> list[str]:
+    """Return the envelopes whose arrival was posted."""
+    return [one["envelopes"][0]["id"] for one in server.facts()]
 
 
 @pytest.fixture
@@ -66,10 +86,9 @@ def settled(daemon: RunningDaemon, name: str) -> None:
 
 
 def test_a_fact_is_posted_signed_in_the_form_of_standard_webhooks(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+    daemon: RunningDaemon, server: FactReceiver, followed: Followed
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    _, ada, bob = followed
     number = ada.tell(bob, text="a text that stays here")
     wait_until(lambda: server.taken)
     (post,) = server.taken
@@ -94,7 +113,7 @@ def test_a_fact_is_posted_signed_in_the_form_of_standard_webhooks(
 
 
 def test_each_post_is_measured_by_what_the_server_answered(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+    daemon: RunningDaemon, server: FactReceiver, followed: Followed
 ) -> None:
     def measured(outcome: str) -> float:
         families = boss(daemon).call("daemon.metrics")["families"]
@@ -104,13 +123,12 @@ def test_each_post_is_measured_by_what_the_server_answered(
 
     before = [measured(one) for one in ("refused", "failed", "accepted")]
     server.answers = [404, 503, 204]  # rejected; then the next one, in two attempts
-    ada, bob = agents(daemon, 2)
-    name = subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    name, ada, bob = followed
     ada.tell(bob)
     wait_until(lambda: len(server.posts) == 1)
     ada.tell(bob)
     wait_until(lambda: len(server.posts) == 2)
-    boss(daemon).call("lane.retry", address=f"channel:webhook:{name}")
+    followed.retry()
     settled(daemon, name)
     after = [measured(one) for one in ("refused", "failed", "accepted")]
     assert [late - early for early, late in zip(before, after, strict=True)] == [1, 1, 1]
@@ -146,13 +164,12 @@ def test_without_a_choice_every_fact_is_posted_but_what_lasts_a_moment(
 
 
 def test_many_facts_come_in_order_and_each_once(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+    daemon: RunningDaemon, server: FactReceiver, followed: Followed
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    _, ada, bob = followed
     sent = ada.flood(bob, 600)
-    wait_until(lambda: len(server.taken) == 600, 60)
-    assert [one["envelopes"][0]["id"] for one in server.facts()] == sent
+    wait_until(lambda: len(server.taken) == 600, 120)
+    assert posted(server) == sent
     assert len({one.id for one in server.posts}) == len(server.posts) == 600
 
 
@@ -219,26 +236,24 @@ def _views(who: Party) -> dict[str, Any]:
 
 @pytest.mark.parametrize("answer", [500, 0, (307, {"location": "http://127.0.0.1:9/"})])
 def test_a_server_that_fails_gets_all_in_order_when_it_is_back(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str], answer: Any
+    daemon: RunningDaemon, server: FactReceiver, followed: Followed, answer: Any
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    name = subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    name, ada, bob = followed
     server.usual = answer
     sent = [ada.tell(bob) for _ in range(3)]
     wait_until(lambda: shown(daemon, name)["failing_since"])
     wait_until(lambda: waiting(daemon, name) == 3)
     server.usual = 200
-    boss(daemon).call("lane.retry", address=f"channel:webhook:{name}")
+    followed.retry()
     settled(daemon, name)
-    assert [one["envelopes"][0]["id"] for one in server.facts()] == sent
+    assert posted(server) == sent
     assert shown(daemon, name)["failing_since"] is None
 
 
 def test_a_time_that_the_server_names_is_waited_for(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+    daemon: RunningDaemon, server: FactReceiver, followed: Followed
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    name = subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    name, ada, bob = followed
     server.answers = [(429, {"retry-after": "3600"})]
     ada.tell(bob)
     wait_until(lambda: shown(daemon, name)["next_try_at"])
@@ -249,15 +264,14 @@ def test_a_time_that_the_server_names_is_waited_for(
 
 
 def test_what_the_server_will_never_take_fails_alone(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+    daemon: RunningDaemon, server: FactReceiver, followed: Followed
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    name = subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    name, ada, bob = followed
     server.answers = [410]
     sent = [ada.tell(bob) for _ in range(2)]
     wait_until(lambda: server.taken)
     settled(daemon, name)
-    assert [one["envelopes"][0]["id"] for one in server.facts()] == sent[1:]
+    assert posted(server) == sent[1:]
     failed = boss(daemon).list(address=f"channel:webhook:{name}", status="failed")
     assert len(failed) == 1
     assert "410" in failed[0]["last_error"]["text"]
@@ -285,10 +299,9 @@ def test_a_server_that_hangs_holds_up_no_other_webhook(
 
 
 def test_a_change_applies_to_what_comes_next(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+    daemon: RunningDaemon, server: FactReceiver, followed: Followed
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    name = subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    name, ada, bob = followed
     first = ada.tell(bob)
     wait_until(lambda: server.taken)
     boss(daemon).call("webhook.set", name=name, topics=["envelope.read"], addresses=[bob.address])
@@ -303,10 +316,9 @@ def test_a_change_applies_to_what_comes_next(
 
 
 def test_a_new_secret_signs_what_comes_next(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+    daemon: RunningDaemon, server: FactReceiver, followed: Followed
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    name = subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    name, ada, bob = followed
     server.secret = boss(daemon).call("webhook.rotate", name=name)["secret"]
     ada.tell(bob)
     wait_until(lambda: server.taken)
@@ -314,10 +326,9 @@ def test_a_new_secret_signs_what_comes_next(
 
 
 def test_what_waits_for_a_deleted_one_fails_and_nobody_is_told(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+    daemon: RunningDaemon, server: FactReceiver, followed: Followed
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    name = subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    name, ada, bob = followed
     boss(daemon).call("lane.pause", address=f"channel:webhook:{name}")
     for _ in range(3):
         ada.tell(bob)
@@ -341,10 +352,9 @@ def test_the_breaker_holds_no_facts(
 
 
 def test_an_archived_conversation_of_facts_stops_none(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+    daemon: RunningDaemon, server: FactReceiver, followed: Followed
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    name = subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    name, ada, bob = followed
     ada.tell(bob)
     wait_until(lambda: server.taken)
     (one,) = boss(daemon).list(address=f"channel:webhook:{name}")
@@ -354,10 +364,9 @@ def test_an_archived_conversation_of_facts_stops_none(
 
 
 def test_a_deleted_agent_is_followed_no_more_and_its_namesake_neither(
-    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str]
+    daemon: RunningDaemon, server: FactReceiver, subscribe: Callable[..., str], followed: Followed
 ) -> None:
-    ada, bob = agents(daemon, 2)
-    name = subscribe(addresses=[ada.address], topics=["envelope.arrived"])
+    name, ada, bob = followed
     boss(daemon).call("agent.delete", name=ada.name)
     again = agent(daemon, ada.name)
     again.tell(bob)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hiboss.store.lane_failures import GIVE_UP_FAILURES
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.parties import agent, boss
 from tests.support.scripted_channels import (
     DAY_MS,
@@ -17,23 +15,20 @@ from tests.support.scripted_channels import (
     OK,
     Place,
     age,
-    daemon_with_channels,
     envelope_error,
     lane_error,
     notices,
     row,
 )
+from tests.support.waits import wait_until
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture
-def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
-    return Place(tmp_path).bound(daemon)
+def failing(place: Place, *texts: str, times: int = 1) -> list[str]:
+    """Send these in a lane that fails so often; return the envelopes when it has failed once."""
+    place.script(*[lane_error()] * times)
+    numbers = [place.send(text) for text in texts]
+    place.wait_for_failures(1)
+    return numbers
 
 
 def a_day_of_failure(place: Place, *old: str) -> None:
@@ -53,9 +48,7 @@ def a_day_of_failure(place: Place, *old: str) -> None:
 
 
 def test_after_a_day_the_sender_is_told_once_in_reply(daemon: RunningDaemon, place: Place) -> None:
-    place.script(lane_error())
-    number = place.send("never got there")
-    place.wait_for_failures(1)
+    [number] = failing(place, "never got there")
     a_day_of_failure(place, number)
     failed = place.wait_for_status(number, "failed")
     assert failed["last_error"]["text"] == "still nothing"
@@ -71,9 +64,7 @@ def test_after_a_day_the_sender_is_told_once_in_reply(daemon: RunningDaemon, pla
 def test_attempts_count_what_was_tried_and_failed_and_nothing_else(
     daemon: RunningDaemon, place: Place
 ) -> None:
-    place.script(lane_error(), lane_error())
-    head, behind = place.send("head"), place.send("behind")
-    place.wait_for_failures(1)
+    head, behind = failing(place, "head", "behind", times=2)
     place.steer("retry")
     place.wait_for_failures(2)
     a_day_of_failure(place, head, behind)
@@ -81,25 +72,13 @@ def test_attempts_count_what_was_tried_and_failed_and_nothing_else(
     assert place.wait_for_status(behind, "failed")["attempts"] == 0
 
 
-def test_a_day_asleep_after_one_failure_is_no_day_of_trying(daemon: RunningDaemon, place: Place) -> None:
-    place.script(lane_error(), lane_error())
-    number = place.send("x")
-    place.wait_for_failures(1)
-    place.lane_ages(2 * DAY_MS)
-    age(daemon, number, 2 * DAY_MS)
-    place.steer("retry")
-    place.wait_for_failures(2)
-    assert boss(daemon).get(number)["status"] == "pending"
-    place.steer("retry")
-    place.wait_for("x")
-
-
-def test_before_a_day_nothing_is_given_up(daemon: RunningDaemon, place: Place) -> None:
-    place.script(lane_error(), lane_error())
-    number = place.send("x")
-    place.wait_for_failures(1)
-    place.lane_ages(DAY_MS - HOUR_MS)
-    age(daemon, number, DAY_MS - HOUR_MS)
+@pytest.mark.parametrize(
+    "ms", [2 * DAY_MS, DAY_MS - HOUR_MS], ids=["asleep after one failure", "before a day"]
+)
+def test_without_a_day_of_trying_nothing_is_given_up(daemon: RunningDaemon, place: Place, ms: int) -> None:
+    [number] = failing(place, "x", times=2)
+    place.lane_ages(ms)
+    age(daemon, number, ms)
     place.steer("retry")
     place.wait_for_failures(2)
     assert boss(daemon).get(number)["status"] == "pending"
@@ -108,9 +87,7 @@ def test_before_a_day_nothing_is_given_up(daemon: RunningDaemon, place: Place) -
 
 
 def test_what_came_later_gets_its_own_day(daemon: RunningDaemon, place: Place) -> None:
-    place.script(lane_error())
-    old = place.send("old")
-    place.wait_for_failures(1)
+    [old] = failing(place, "old")
     young = place.send("young")
     a_day_of_failure(place, old)
     place.wait_for_status(old, "failed")
@@ -140,9 +117,7 @@ def test_many_of_one_sender_make_one_notice_and_every_sender_gets_his_own(
     first, second = place.owner, agent(daemon)
     place.bind(second)
     place.owner = first
-    place.script(lane_error())
-    mine = [place.send(f"{i}") for i in range(30)]
-    place.wait_for_failures(1)
+    mine = failing(place, *(f"{i}" for i in range(30)))
     (other,) = second.send(place.address, text="mine")["ids"]
     a_day_of_failure(place, *mine, other)
     for number in (*mine, other):
@@ -242,9 +217,7 @@ def test_what_was_given_up_can_be_taken_up_again_and_goes_out(daemon: RunningDae
 
 
 def test_what_is_taken_up_again_in_a_long_outage_has_a_new_day(daemon: RunningDaemon, place: Place) -> None:
-    place.script(lane_error())
-    numbers = [place.send("a"), place.send("b")]
-    place.wait_for_failures(1)
+    numbers = failing(place, "a", "b")
     a_day_of_failure(place, *numbers)
     for number in numbers:
         place.wait_for_status(number, "failed")
@@ -259,9 +232,7 @@ def test_what_is_taken_up_again_in_a_long_outage_has_a_new_day(daemon: RunningDa
 
 
 def test_one_outage_with_a_giving_up_in_it_tells_the_boss_once(daemon: RunningDaemon, place: Place) -> None:
-    place.script(lane_error())
-    number = place.send("x")
-    place.wait_for_failures(1)
+    [number] = failing(place, "x")
     a_day_of_failure(place, number)
     failures = place.lane()["failures"]
     place.script(lane_error())
@@ -273,3 +244,24 @@ def test_one_outage_with_a_giving_up_in_it_tells_the_boss_once(daemon: RunningDa
     place.steer("retry")
     place.wait_for("y")
     wait_until(lambda: place.lane()["failures"] == 0)
+
+
+# --- what is retried ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("box", ["trash", "archive"])
+def test_retry_puts_it_back_into_the_inbox_so_that_unbinding_finds_it(
+    daemon: RunningDaemon, tmp_path: Path, box: str
+) -> None:
+    place = Place(tmp_path).bound(daemon)
+    place.script(envelope_error(), lane_error())
+    number = place.send("to be retried")
+    place.wait_for_status(number, "failed")
+    boss(daemon).call(f"envelope.{box}", ids=[number], address=place.address)
+    boss(daemon).call("envelope.retry", ids=[number])
+    found = boss(daemon).get(number)
+    assert (found["box"], found["status"]) == ("inbox", "pending")
+    daemon.check()
+    place.unbind()
+    assert boss(daemon).get(number)["status"] == "failed"
+    daemon.check()

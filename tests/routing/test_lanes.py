@@ -9,7 +9,6 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, agent, boss
 from tests.support.scripted_channels import (
     HANG,
@@ -24,19 +23,9 @@ from tests.support.scripted_channels import (
     row,
     written,
 )
+from tests.support.waits import wait_until
 
 QUARTER_MS = 15 * 60 * 1000
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture
-def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
-    return Place(tmp_path).bound(daemon)
 
 
 def shown(daemon: RunningDaemon, place: Place) -> dict[str, object]:
@@ -96,19 +85,6 @@ def test_an_urgent_one_that_comes_during_an_outage_goes_before_the_one_that_fail
     place.send("urgent", priority="critical")
     place.steer("retry")
     place.wait_for("urgent", "first")
-
-
-def test_two_places_of_one_account_are_two_lanes(daemon: RunningDaemon, tmp_path: Path) -> None:
-    place = Place(tmp_path).settings(places=["upstairs"])
-    place.bound(daemon)
-    place.script(lane_error())
-    place.send("down")
-    place.wait_for_failures(1)
-    place.owner.send("channel:scripted:upstairs", text="up")
-    place.wait_for("up")
-    assert shown(daemon, place)["state"] == "waiting"
-    place.steer("retry")
-    place.wait_for("up", "down")
 
 
 # --- pause, resume, retry ------------------------------------------------------------
@@ -274,19 +250,13 @@ def test_never_more_lanes_of_a_binding_work_at_once_than_allowed_and_all_get_the
     place = Place(tmp_path)
     addresses = rooms(place, 6)
     place.bound(narrow)
-    place.script(*[{"do": "hang", "seconds": 0.2}] * 6)
+    place.script(*[place.gated()] * 6)
     numbers = [place.owner.send(address, text="slow")["ids"][0] for address in addresses]
-    most = 0
-
-    def settled() -> bool:
-        nonlocal most
-        with narrow.database() as database:
-            held = "SELECT count(*) FROM envelope WHERE held_by IS NOT NULL"
-            most = max(most, database.execute(held).fetchone()[0])
-        return len(place.posts()) == 6
-
-    wait_until(settled)
-    assert most == 2
+    wait_until(lambda: place.steps_left() == 4)
+    written(narrow)
+    assert sum(row(narrow, number)["held_by"] is not None for number in numbers) == 2
+    assert place.steps_left() == 4 and place.posts() == []
+    place.open_gate()
     for number in numbers:
         place.wait_for_status(number, "done")
 
@@ -314,9 +284,10 @@ def test_long_lanes_give_their_places_to_others(narrow: RunningDaemon, tmp_path:
     for address in long:
         place.flood(500, address)
     mark = str(place.owner.send(short, text="mine")["ids"][0])
-    place.script(*[{"do": "hang", "seconds": 0.5}] * 2)  # so that all three wait in the queue
+    place.script(*[place.gated()] * 2)
     for address in (*long, short):
         boss(narrow).call("lane.resume", address=address)
+    place.open_gate()  # now all three wait in the queue
     place.wait_for_status(mark, "done")
     for address in long:
         assert finished_before(narrow, address, mark) < 500  # it did not have to wait for all of them
@@ -334,14 +305,3 @@ def finished_before(daemon: RunningDaemon, address: str, mark: str) -> int:
             WHERE e.status = 1 AND a.fold = ? AND e.done_at < (SELECT done_at FROM envelope WHERE id = ?)
         """
         return int(database.execute(before, (address.lower(), int(mark[1:]))).fetchone()[0])
-
-
-def test_a_lane_that_hangs_holds_up_no_other(daemon: RunningDaemon, tmp_path: Path, place: Place) -> None:
-    stuck = Place(tmp_path).bound(daemon)
-    stuck.script(HANG)
-    number = stuck.send("stuck")
-    wait_until(lambda: row(daemon, number)["held_by"] is not None)
-    place.send("free")
-    place.wait_for("free")
-    assert row(daemon, number)["status"] == 0
-    stuck.unbind()

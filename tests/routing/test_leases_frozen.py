@@ -80,48 +80,6 @@ async def test_what_was_acknowledged_or_released_in_time_is_left_alone_at_the_en
 
 
 @frozen()
-async def test_a_lease_outlives_a_restart_and_ends_at_the_same_time(daemon: InProcessDaemon) -> None:
-    await daemon.send()
-    await claim(daemon, lease="10m")
-    await daemon.restart(minutes=9)
-    assert await claim(daemon) == []
-    await daemon.restart(seconds=59, milliseconds=999)
-    assert await claim(daemon) == []
-    await daemon.restart(milliseconds=1)
-    (back,) = await claim(daemon, lease="10m")
-    assert back["redelivered"]
-    await daemon.restart(days=1)  # it ended while no daemon ran
-    assert await texts(daemon) == ["hello"]
-
-
-@frozen()
-async def test_a_clock_set_back_ends_no_lease_early_and_none_twice(daemon: InProcessDaemon) -> None:
-    await daemon.send()
-    await claim(daemon, lease="10m")
-    await daemon.move(hours=-3)
-    await daemon.move(minutes=9, seconds=59, milliseconds=999)
-    assert await claim(daemon) == []
-    await daemon.move(milliseconds=1)
-    assert await texts(daemon, lease="1h") == ["hello"]
-    await daemon.move(minutes=-30)
-    await daemon.move(minutes=30)
-    assert await claim(daemon) == []  # the second lease still holds
-
-
-@frozen(heartbeat_seconds=NEVER)
-async def test_a_short_lease_moves_the_bell_before_deferred_mail(daemon: InProcessDaemon) -> None:
-    await daemon.send(text="now")
-    await daemon.send(text="later", deliver_at="+1h")
-    assert daemon.scheduler.next_wake == START + 60 * MINUTE
-    await claim(daemon, lease="30s")
-    assert daemon.scheduler.next_wake == START + MINUTE // 2
-    await daemon.ring(seconds=30)
-    await daemon.settle()
-    assert daemon.scheduler.next_wake == START + 60 * MINUTE
-    assert await texts(daemon, lease="1h") == ["now"]
-
-
-@frozen()
 async def test_a_thousand_leases_of_many_ending_at_one_instant_all_come_back(daemon: InProcessDaemon) -> None:
     names = [f"a{n}" for n in range(10)]
     await daemon.register(*names)

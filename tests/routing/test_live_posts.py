@@ -10,20 +10,13 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.live_places import QUICK, LivePlace, Writer
 from tests.support.parties import boss
 from tests.support.python_agents import Boss, Team, wait_until_idle
-from tests.support.scripted_channels import CRASH, daemon_with_channels, envelope_error, lane_error
+from tests.support.scripted_channels import CRASH, envelope_error, lane_error
+from tests.support.waits import wait_until
 
 _names = (f"writer-{number}" for number in itertools.count(1))
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        set_live(running, **QUICK)
-        yield running
 
 
 def set_live(daemon: RunningDaemon, **settings: str) -> None:
@@ -31,6 +24,11 @@ def set_live(daemon: RunningDaemon, **settings: str) -> None:
     lines = [f"{key} = {value}\n" for key, value in settings.items()]
     Path(daemon.home.config).write_text("".join(["[delivery]\n", *lines]))
     daemon.call("config.reload", token=daemon.token("boss"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick(daemon: RunningDaemon) -> None:
+    set_live(daemon, **QUICK)
 
 
 @pytest.fixture
@@ -52,18 +50,12 @@ def grown(place: LivePlace, writer: Writer) -> LivePlace:
     return place
 
 
-def is_settled(place: LivePlace) -> bool:
-    return not [row for row in place.rows() if row["binding"] == place.binding]
-
-
 def test_an_answer_grows_in_one_post_which_becomes_the_answer(
     writer: Callable[..., Writer], ada: Boss, tmp_path: Path
 ) -> None:
     kai = writer()
     place = grown(LivePlace(tmp_path), kai)
-    kai.goes_on()
-    place.wait_until_seen("well…\nand done")
-    wait_until(lambda: is_settled(place))
+    ends(place, kai, "well…\nand done")
     [post] = place.posts()  # only one: the rest were edits
     [run] = kai.agent.runs()
     assert post["id"] == run["id"] and post["reply_to"] == "42"
@@ -86,7 +78,7 @@ def test_every_change_of_a_post_has_a_key_of_its_own(writer: Callable[..., Write
     place.wait_until_seen("well…\nmore\nall")
     keys = [place.posts()[0]["key"], *[one["key"] for one in place.changes("edit")]]
     assert len({*keys}) == len(keys) >= 3
-    wait_until(lambda: is_settled(place))
+    wait_until(place.is_settled)
 
 
 def test_an_answer_that_comes_at_once_is_posted_once_and_never_changed(
@@ -121,9 +113,7 @@ def test_if_the_agent_posts_something_itself_the_answer_is_posted_anew_after_it(
     place = LivePlace(tmp_path)
     kai = writer(end=f'send("{place.address}", "look"); print("and done")')
     grown(place, kai)
-    kai.goes_on()
-    place.wait_until_seen("look", "well…\nand done")
-    wait_until(lambda: is_settled(place))
+    ends(place, kai, "look", "well…\nand done")
 
 
 def test_if_somebody_writes_there_meanwhile_the_answer_is_posted_anew(
@@ -137,6 +127,13 @@ def test_if_somebody_writes_there_meanwhile_the_answer_is_posted_anew(
     wait_until(lambda: len(kai.agent.runs()) == 2 and kai.status() == "completed")
     place.wait_until_seen("well…\nand done", "well…\nand done")
     assert next(one["id"][0] for one in place.posts() if f"{one['id']}.0" not in deleted(place)) == "e"
+
+
+def ends(place: LivePlace, writer: Writer, *texts: str) -> None:
+    """Let the writer go on; in the end people see these texts, and nothing grows any more."""
+    writer.goes_on()
+    place.wait_until_seen(*texts)
+    wait_until(place.is_settled)
 
 
 def deleted(place: LivePlace) -> set[str]:
@@ -157,18 +154,18 @@ def test_without_an_answer_a_live_post_goes(
 ) -> None:
     kai = writer(end, first="""print(json.dumps({"hiboss": "delta", "text": "well…"}))""")
     place = grown(LivePlace(tmp_path), kai)
-    kai.goes_on()
-    place.wait_until_seen(*[one.format(kai.agent.name) for one in seen])
-    wait_until(lambda: is_settled(place))
+    ends(place, kai, *[one.format(kai.agent.name) for one in seen])
     assert place.changes("delete") != []
 
 
 def test_the_word_for_silence_is_never_shown(
     writer: Callable[..., Writer], ada: Boss, tmp_path: Path
 ) -> None:
-    end = 'time.sleep(0.3); print("LY")'  # long enough for ten changes
-    kai = writer(end, first='print("NO_REP", end="")')
+    kai = writer('print("LY")', first='print("NO_REP", end="")')
     place = asked(LivePlace(tmp_path), kai)
+    wait_until(lambda: place.signs("typing"))
+    zoe = writer()
+    ends(grown(LivePlace(tmp_path), zoe), zoe, "well…\nand done")  # what began later
     kai.goes_on()
     wait_until(lambda: kai.agent.runs() and kai.status() == "completed")
     assert place.posts() == []
@@ -181,7 +178,7 @@ def test_a_live_post_goes_with_a_cancelled_run(
     place = grown(LivePlace(tmp_path), kai)
     ada.call("run.cancel", id=kai.agent.runs()[0]["id"])
     place.wait_until_seen(f"{kai.agent.name} was stopped before it could answer this.")
-    wait_until(lambda: is_settled(place))
+    wait_until(place.is_settled)
     assert kai.status() == "cancelled"
 
 
@@ -192,7 +189,7 @@ def test_a_live_post_goes_with_a_deleted_agent(
     place = grown(LivePlace(tmp_path), kai)
     ada.call("agent.delete", name=kai.agent.name)
     place.wait_until_seen()
-    wait_until(lambda: is_settled(place))
+    wait_until(place.is_settled)
 
 
 def test_the_turn_of_an_agent_that_is_paused_meanwhile_ends_as_usual(
@@ -201,8 +198,7 @@ def test_the_turn_of_an_agent_that_is_paused_meanwhile_ends_as_usual(
     kai = writer()
     place = grown(LivePlace(tmp_path), kai)
     ada.call("agent.pause", name=kai.agent.name)
-    kai.goes_on()
-    place.wait_until_seen("well…\nand done")
+    ends(place, kai, "well…\nand done")
     assert len(place.posts()) == 1
 
 
@@ -212,7 +208,7 @@ def test_a_live_post_is_deleted_before_its_account_is_unbound(
     kai = writer()
     place = grown(LivePlace(tmp_path), kai)
     place.unbind()
-    assert place.seen() == [] and is_settled(place)
+    assert place.seen() == [] and place.is_settled()
     kai.goes_on()
     wait_until(lambda: kai.status() == "completed")
     assert len(place.posts()) == 1 and len(ada.told_of(kai.agent)) == 1  # the answer could not be sent
@@ -228,9 +224,7 @@ def test_a_live_post_goes_when_its_agent_may_not_post_there_any_more(
     boss(kai.agent.daemon).send(kai.agent, text="hello", **{"from": place.address})
     place.wait_until_seen(f"{kai.agent.name}:\nwell…")
     place.unbind(kai.agent)
-    kai.goes_on()
-    place.wait_until_seen()
-    wait_until(lambda: is_settled(place))
+    ends(place, kai)
     boss(kai.agent.daemon).call("run.cancel", id=kai.agent.runs()[-1]["id"])
 
 
@@ -240,9 +234,7 @@ def test_a_final_text_that_the_agent_already_posted_leaves_no_live_post(
     place = LivePlace(tmp_path)
     kai = writer(end=f'send("{place.address}", "well…\\nthe same"); print("the same")')
     grown(place, kai)
-    kai.goes_on()
-    place.wait_until_seen("well…\nthe same")
-    wait_until(lambda: is_settled(place))
+    ends(place, kai, "well…\nthe same")
     assert "already sent" in kai.agent.runs()[0]["note"]
 
 
@@ -253,9 +245,7 @@ def test_after_an_error_of_an_edit_the_answer_is_posted_and_the_live_post_goes(
     kai = writer()
     place = grown(LivePlace(tmp_path), kai)
     place.script_for("edit", error)
-    kai.goes_on()
-    place.wait_until_seen("well…\nand done")
-    wait_until(lambda: is_settled(place))
+    ends(place, kai, "well…\nand done")
     assert [one["id"][0] for one in place.posts()] == ["r", "e"] and len(deleted(place)) == 1
     assert place.lane() == {}  # it has not failed
 
@@ -281,7 +271,7 @@ def test_in_a_wait_named_for_a_change_nothing_is_tried_and_what_is_shown_stays_u
     place.steer("resume")
     place.steer("retry")
     place.wait_until_seen("well…\nmore\nand done")
-    wait_until(lambda: is_settled(place))
+    wait_until(place.is_settled)
     assert len(place.posts()) == 1 and place.changes("delete") == [] and refusals_left(place) == 1
     assert ada.get(answer["id"])["attempts"] == 0 and ada.told_of(kai.agent) == []
 
@@ -293,9 +283,7 @@ def test_a_last_change_that_has_to_wait_is_tried_again_and_then_the_answer_is_po
     kai = writer(end="""print(json.dumps({"hiboss": "final", "text": "all"}))""")
     place = grown(LivePlace(tmp_path), kai)
     place.script_for("edit", *[lane_error(kind="rate_limited", retry_after=0.01)] * times)
-    kai.goes_on()
-    place.wait_until_seen("all")
-    wait_until(lambda: is_settled(place))
+    ends(place, kai, "all")
     assert [one["id"][0] for one in place.posts()] == (["r"] if times == 1 else ["r", "e"])
     assert times == 1 or refusals_left(place) == 9 - 3
 
@@ -303,14 +291,14 @@ def test_a_last_change_that_has_to_wait_is_tried_again_and_then_the_answer_is_po
 def test_an_answer_gets_through_where_a_chat_takes_few_posts_and_edits(
     writer: Callable[..., Writer], tmp_path: Path
 ) -> None:
-    more = "[(print(number, flush=True), time.sleep(0.03)) for number in range(10)]"
-    kai = writer(end=f'{more}; print("and done")')
-    place = grown(LivePlace(tmp_path, chat_seconds=0.15), kai)  # live posts would change five times as often
-    kai.goes_on()
-    numbers = "\n".join(map(str, range(10)))
-    place.wait_until_seen(f"well…\n{numbers}\nand done")
-    wait_until(lambda: is_settled(place))
-    assert (place.root / "refused.jsonl").exists()
+    place = LivePlace(tmp_path, chat_seconds=0.15)
+    refused = place.root / "refused.jsonl"
+    until = f"iter(lambda: os.path.exists({str(refused)!r}), True)"
+    kai = writer(end=f'[(print("more", flush=True), time.sleep(0.01)) for _ in {until}]; print("and done")')
+    grown(place, kai)
+    kai.goes_on()  # it speaks until the chat has refused a change
+    wait_until(lambda: place.seen() and place.seen()[0].endswith("more\nand done"))
+    wait_until(place.is_settled)
     assert len(place.posts()) == 1 and place.changes("delete") == []  # it never vanished
 
 
@@ -319,9 +307,7 @@ def test_of_an_answer_in_chunks_the_live_post_becomes_the_first(
 ) -> None:
     kai = writer(end='print("0123456789abcdef")')
     place = grown(LivePlace(tmp_path, chunk=10), kai)
-    kai.goes_on()
-    place.wait_until_seen("well…\n0123", "456789abcd", "ef")
-    wait_until(lambda: is_settled(place))
+    ends(place, kai, "well…\n0123", "456789abcd", "ef")
     assert [one["id"][0] for one in place.posts()] == ["r", "e", "e"]
 
 
@@ -330,9 +316,7 @@ def test_an_answer_that_can_never_be_posted_leaves_no_live_post(
 ) -> None:
     kai = writer(end='print("0123456789")')
     place = grown(LivePlace(tmp_path, limit=10), kai)
-    kai.goes_on()
-    place.wait_until_seen()
-    wait_until(lambda: is_settled(place))
+    ends(place, kai)
     wait_until(lambda: [one["status"] for one in kai.agent.list(box="outbox")] == ["failed"])
     assert place.seen() == [] and len(place.posts()) == 1
 
@@ -361,8 +345,7 @@ def test_where_only_drafts_are_possible_the_answer_grows_as_a_draft(
     place = asked(LivePlace(tmp_path, "draft"), kai)
     wait_until(lambda: place.signs("draft"))
     assert place.signs("draft")[0]["text"] == "well…" and place.posts() == []
-    kai.goes_on()
-    place.wait_until_seen("well…\nand done")
+    ends(place, kai, "well…\nand done")
 
 
 def test_signs_that_fail_are_dropped_and_change_nothing(
@@ -374,28 +357,22 @@ def test_signs_that_fail_are_dropped_and_change_nothing(
     asked(place, kai)
     place.wait_until_seen("well…")
     wait_until(lambda: (place.root / "typing.jsonl").read_text() == "")
-    kai.goes_on()
-    place.wait_until_seen("well…\nand done")
+    ends(place, kai, "well…\nand done")
     assert place.lane() == {} and place.signs("typing") == []
 
 
-def test_typing_is_shown_while_a_run_works_for_a_place(writer: Callable[..., Writer], tmp_path: Path) -> None:
-    kai = writer()
-    place = asked(LivePlace(tmp_path), kai)
-    wait_until(lambda: place.signs("typing"))
-    kai.goes_on()
-    place.wait_until_seen("well…\nand done")
-
-
 def test_nothing_is_shown_in_a_lane_that_is_paused(writer: Callable[..., Writer], tmp_path: Path) -> None:
-    kai = writer(end='send("user:boss", "one"); time.sleep(0.3); print("and done")')
+    kai, zoe = writer(), writer()
     place = LivePlace(tmp_path)
     place.bound(kai.agent.daemon, kai.agent)
     place.steer("pause")
     place.comes_in("1", text="hello")
-    kai.goes_on()
-    wait_until(lambda: kai.agent.runs() and kai.status() == "completed")
+    wait_until(lambda: kai.agent.runs() and kai.status() == "running")
+    ends(grown(LivePlace(tmp_path), zoe), zoe, "well…\nand done")  # what began later
     assert place.posts() == [] and place.signs("typing") == []
+    kai.goes_on()
+    wait_until(lambda: kai.status() == "completed")
+    assert place.posts() == []
     place.steer("resume")
     place.wait_until_seen("well…\nand done")
 
@@ -414,9 +391,7 @@ def test_two_runs_in_one_place_end_with_both_answers_in_the_order_in_which_they_
     place.wait_until_seen(f"{of_kai}well…", f"{of_zoe}hm…")
     kai.goes_on()
     place.wait_until_seen(f"{of_zoe}hm…", f"{of_kai}well…\nkai")  # zoe's came after: kai's is posted anew
-    zoe.goes_on()
-    place.wait_until_seen(f"{of_kai}well…\nkai", f"{of_zoe}hm…\nzoe")
-    wait_until(lambda: is_settled(place))
+    ends(place, zoe, f"{of_kai}well…\nkai", f"{of_zoe}hm…\nzoe")
 
 
 @pytest.fixture
@@ -434,9 +409,7 @@ def test_what_the_boss_asks_in_his_chat_grows_there(
     ada.call("boss.set", reach=phone.address)
     phone.comes_in("1", text="hello", message="7")
     phone.wait_until_seen(f"{kai.agent.name}:\nwell…")
-    kai.goes_on()
-    phone.wait_until_seen(f"{kai.agent.name}:\nwell…\nand done")
-    wait_until(lambda: is_settled(phone))
+    ends(phone, kai, f"{kai.agent.name}:\nwell…\nand done")
     assert [one["text"] for one in ada.heard(kai.agent)] == ["well…\nand done"]
     assert len(phone.posts()) == 1 and phone.posts()[0]["reply_to"] == "7"
 
@@ -450,9 +423,7 @@ def test_what_the_boss_asks_elsewhere_grows_in_his_chat_with_the_name_of_an_agen
     ada.say(kai.agent)
     name = f"{kai.agent.name}:\n"
     phone.wait_until_seen(f"{name}well…")
-    kai.goes_on()
-    phone.wait_until_seen(f"{name}well…\nand done")
-    wait_until(lambda: is_settled(phone))
+    ends(phone, kai, f"{name}well…\nand done")
     assert len(phone.posts()) == 1
 
 

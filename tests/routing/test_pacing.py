@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -131,6 +132,7 @@ def play(plan: Sequence[Call]) -> None:
 MANY = st.lists(calls(), min_size=1, max_size=40)
 
 
+@pytest.mark.slow
 @given(MANY)
 def test_the_platform_never_counts_more_than_it_allows(plan: list[Call]) -> None:
     play(plan)
@@ -152,6 +154,7 @@ def most_in(posted: list[Call], seconds: float) -> int:
     return max((sum(begin <= time < begin + seconds for time in times) for begin in times), default=0)
 
 
+@pytest.mark.slow
 @given(MANY)
 def test_nobody_waits_or_is_refused_without_a_reason(plan: list[Call]) -> None:
     play(plan)
@@ -184,6 +187,7 @@ def is_held_up(plan: list[Call], call: Call, moment: float, but: Call | None = N
     return len(minute) >= 4 or (not call.rank.delivers and len(rest) >= 2)
 
 
+@pytest.mark.slow
 @given(MANY)
 def test_nobody_is_overtaken_unless_the_own_chat_holds_them_up(plan: list[Call]) -> None:
     play(plan)
@@ -204,18 +208,6 @@ async def post(one: Pacer, chat: int, rank: Rank, posted: list[tuple[float, int,
         await asyncio.sleep(1 / 8)
 
 
-def test_final_texts_go_before_changes_that_waited_longer() -> None:
-    async def story() -> list[Rank]:
-        one, posted = pacer(), list[tuple[float, int, Rank]]()
-        async with asyncio.TaskGroup() as tasks:
-            for rank in (Rank.POST, Rank.CHANGE, Rank.FINAL, Rank.POST, Rank.FINAL):
-                tasks.create_task(post(one, 0, rank, posted))
-                await asyncio.sleep(1 / 8)
-        return [rank for _, _, rank in posted]
-
-    assert run_in_quick_time(story()) == [Rank.POST, Rank.FINAL, Rank.FINAL, Rank.POST, Rank.CHANGE]
-
-
 def test_chats_with_much_to_post_take_turns() -> None:
     async def lane(one: Pacer, chat: int, posted: list[tuple[float, int, Rank]]) -> None:
         for _ in range(4):
@@ -228,23 +220,6 @@ def test_chats_with_much_to_post_take_turns() -> None:
 
     posted = run_in_quick_time(story())
     assert [sorted(posted[begin : begin + 90]) for begin in range(0, 360, 90)] == [[*range(100, 190)]] * 4
-
-
-def test_a_busy_account_posts_as_much_as_it_may() -> None:
-    """1,000 posts to 100 chats, each answered in 50 ms: 30 in each 1.05 s."""
-
-    async def lane(one: Pacer, chat: int) -> None:
-        for _ in range(10):
-            with await ask(one, chat):
-                await asyncio.sleep(0.05)
-
-    async def story() -> float:
-        one = pacer()
-        await asyncio.gather(*[lane(one, chat) for chat in range(100, 200)])
-        return now()
-
-    # 33 times 30, and then 10 more. The last wait is not needed.
-    assert abs(run_in_quick_time(story()) - (33 * 1.05 + 0.05)) < 0.01
 
 
 def test_a_growing_answer_leaves_a_group_half_of_its_minute() -> None:
@@ -278,37 +253,6 @@ def test_a_growing_answer_waits_for_nothing_and_steps_back_for_who_waits() -> No
         assert now() == 2.5
         await asyncio.sleep(1.0)
         assert ask_at_once(one, 0) is not None
-
-    run_in_quick_time(story())
-
-
-def test_whoever_is_cancelled_takes_nothing_away() -> None:
-    async def story() -> None:
-        one = pacer()
-        (await ask(one, 0)).end()
-        gone = [asyncio.ensure_future(ask(one, 0)) for _ in range(5)]
-        stays = asyncio.ensure_future(ask(one, 0))
-        await asyncio.sleep(0.5)
-        for task in gone[1:]:
-            task.cancel()
-        # The first is cancelled in the very moment in which it is given its permit.
-        asyncio.get_running_loop().call_at(1.0, gone[0].cancel)
-        await stays
-        assert now() == 1.0
-        assert all(task.cancelled() for task in gone)
-
-    run_in_quick_time(story())
-
-
-def test_a_permit_that_was_not_used_goes_to_the_next_at_once() -> None:
-    async def story() -> None:
-        one = pacer()
-        unused = await ask(one, 0)
-        waits = asyncio.ensure_future(ask(one, 0))
-        await asyncio.sleep(0.25)
-        unused.give_back()
-        await waits
-        assert now() == 0.25
 
     run_in_quick_time(story())
 

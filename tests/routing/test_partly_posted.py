@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
-from tests.support.daemons import wait_until
 from tests.support.parties import boss
 from tests.support.scripted_channels import (
     HANG,
@@ -22,19 +22,11 @@ from tests.support.scripted_channels import (
     lane_error,
     row,
 )
+from tests.support.waits import wait_until
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture
-def place(daemon: RunningDaemon, tmp_path: Path) -> Place:
-    place = Place(tmp_path)
-    place.settings(chunk=5)
-    return place.bound(daemon)
+def PLACE(root: Path) -> Place:  # noqa: N802 - as a class is named there
+    return Place(root).settings(chunk=5)
 
 
 @pytest.mark.parametrize("ending", ["nothing", "stop", "kill"])
@@ -54,6 +46,7 @@ def test_what_is_partly_posted_goes_before_everything_else_of_its_lane(
     place.wait_for("AAAAA", "BBBBB", "CCCCC", "OLD", "URG")
 
 
+@pytest.mark.slow
 def test_a_daemon_that_dies_between_two_chunks_goes_on_with_the_second(
     daemon: RunningDaemon, place: Place
 ) -> None:
@@ -116,9 +109,7 @@ def test_between_two_chunks_a_lane_that_was_paused_stops(
 
 
 def test_between_two_chunks_the_end_of_a_binding_is_heeded(daemon: RunningDaemon, tmp_path: Path) -> None:
-    place = Place(tmp_path, kind="leisurely")
-    place.settings(chunk=5)
-    place.bound(daemon)
+    place = Place(tmp_path, kind="leisurely").settings(chunk=5).bound(daemon)
     place.script(place.gated())
     number = place.send("AAAAABBBBB")
     wait_until(lambda: place.steps_left() == 0)
@@ -128,11 +119,10 @@ def test_between_two_chunks_the_end_of_a_binding_is_heeded(daemon: RunningDaemon
     assert (failed["last_error"]["kind"], place.texts()) == ("unbound", ["AAAAA"])
 
 
+@pytest.mark.slow
 def test_between_two_chunks_a_stop_of_the_daemon_is_heeded(tmp_path: Path) -> None:
     with daemon_with_channels(tmp_path / "d", HIBOSS_DELIVERY_DRAIN_SECONDS="30") as daemon:
-        place = Place(tmp_path)
-        place.settings(chunk=5)
-        place.bound(daemon)
+        place = PLACE(tmp_path).bound(daemon)
         place.script({**OK, "after": 0.5})
         number = place.send("AAAAABBBBB")
         wait_until(lambda: place.steps_left() == 0)
@@ -144,9 +134,7 @@ def test_between_two_chunks_a_stop_of_the_daemon_is_heeded(tmp_path: Path) -> No
 
 
 def test_a_message_in_far_too_many_chunks_is_not_posted(daemon: RunningDaemon, tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.settings(chunk=1)
-    place.bound(daemon)
+    place = Place(tmp_path).settings(chunk=1).bound(daemon)
     failed = place.wait_for_status(place.send("x" * 10_001), "failed")
     assert failed["last_error"]["kind"] == "too_many_chunks"
     assert place.texts() == []
@@ -171,6 +159,7 @@ def test_a_message_in_one_chunk_writes_nothing_about_its_lane(place: Place) -> N
     assert place.lane() == {}
 
 
+@pytest.mark.slow
 def test_a_repeated_post_has_the_same_key_which_no_other_home_has(tmp_path: Path) -> None:
     keys: dict[str, list[str]] = {}
     for home in ("one", "two"):
@@ -189,3 +178,32 @@ def test_a_repeated_post_has_the_same_key_which_no_other_home_has(tmp_path: Path
     first, second, repeated = keys["one"]
     assert second == repeated != first
     assert not {*keys["one"]} & {*keys["two"]}
+
+
+@pytest.mark.slow
+def test_a_long_message_whose_chunks_each_come_in_time_is_no_failure(tmp_path: Path) -> None:
+    with daemon_with_channels(tmp_path / "d", HIBOSS_DELIVERY_POST_SECONDS="7") as daemon:
+        place = PLACE(tmp_path).bound(daemon)
+        place.script(*[{"do": "hang", "seconds": 4}] * 2)
+        number = place.send("AAAAABBBBB")  # 8 seconds in all
+        assert place.wait_for_status(number, "done")["attempts"] == 0
+        place.wait_for("AAAAA", "BBBBB")
+
+
+def test_a_posted_chunk_is_not_posted_again_because_the_store_was_locked(tmp_path: Path) -> None:
+    with daemon_with_channels(tmp_path / "d", HIBOSS_STORE_LOCK_WAIT_SECONDS="0.1") as daemon:
+        place = PLACE(tmp_path).bound(daemon)
+        place.script(OK, place.gated())
+        number = place.send("AAAAABBBBBCCCCC")
+        # The script has no line left: the first chunk is recorded, and the second is being posted.
+        wait_until(lambda: not place.steps_left())
+        with closing(sqlite3.connect(daemon.home.database, isolation_level=None, timeout=30)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            place.open_gate()
+            log = Path(daemon.home.log_file)
+            wait_until(
+                lambda: "A change waits for the store" in log.read_text()
+            )  # recording it has failed once
+            other.execute("ROLLBACK")
+        assert place.wait_for_status(number, "done")["attempts"] == 0
+        place.wait_for("AAAAA", "BBBBB", "CCCCC")

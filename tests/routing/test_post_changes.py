@@ -10,7 +10,6 @@ import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.changing_places import CHANGES, ChangingPlace
-from tests.support.daemons import wait_until
 from tests.support.forked_daemons import pauses
 from tests.support.parties import agent, boss
 from tests.support.scripted_channels import (
@@ -23,12 +22,9 @@ from tests.support.scripted_channels import (
     lane_error,
     notices,
 )
+from tests.support.waits import wait_until
 
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
+PLACE = ChangingPlace
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +33,6 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     quick = pauses({"routing.post_changes.CALL_SECONDS": 1.0})
     with daemon_with_channels(tmp_path_factory.mktemp("hasty"), **quick) as running:
         yield running
-
-
-@pytest.fixture
-def place(daemon: RunningDaemon, tmp_path: Path) -> ChangingPlace:
-    one = ChangingPlace(tmp_path)
-    one.bound(daemon)
-    return one
 
 
 # --- edits -----------------------------------------------------------------------------------
@@ -464,3 +453,42 @@ def test_in_a_chat_that_is_not_the_boss_s_any_more_no_new_text_of_his_mail_is_sh
     wait_until(lambda: place.left() == [])
     assert "secre" not in "".join(place.seen())
     assert "no chat of the boss any more" in notices(chief)[-1]["text"] and not notices(writer)
+
+
+# --- a message that was deleted and restored ----------------------------------------------
+
+
+def restored(place: ChangingPlace, number: str) -> int:
+    answer = place.owner.call("message.restore", id=number)
+    assert answer["changed"]
+    return int(answer["posts"])
+
+
+def test_a_post_that_was_not_taken_back_yet_stays_as_it_is(place: ChangingPlace) -> None:
+    number = place.posted("AAAAABBBBB")
+    place.steer("pause")
+    place.delete(number)
+    assert restored(place, number) == 1
+    place.steer("resume")
+    place.wait_until_in_line("AAAAA", "BBBBB")
+    assert place.calls() == []
+
+
+def test_a_post_gets_the_latest_wording_of_what_was_restored(place: ChangingPlace) -> None:
+    number = place.posted("AAAAA")
+    place.steer("pause")
+    place.edit(number, "BBBBB")
+    place.delete(number)
+    assert restored(place, number) == 1
+    place.steer("resume")
+    place.wait_until_in_line("BBBBB")
+
+
+def test_what_was_taken_back_is_not_posted_again(place: ChangingPlace) -> None:
+    number = place.posted("AAAAA")
+    place.delete(number)
+    wait_until(lambda: place.left() == [])
+    assert restored(place, number) == 0
+    other = place.send("next")
+    place.wait_for_status(other, "done")
+    place.wait_until_in_line("next")

@@ -131,13 +131,6 @@ async def test_a_clock_set_back_and_a_downtime_after_it_stop_nothing(daemon: InP
 
 
 @frozen()
-async def test_a_clock_set_forward_counts_as_a_downtime(daemon: InProcessDaemon) -> None:
-    number = await create(daemon, cron="0 9 * * *", catch_up="once")
-    await daemon.move(days=5)
-    assert counted(daemon, number) == {"missed": 4, "fired": 1}
-
-
-@frozen()
 async def test_deferred_mail_does_not_wait_for_the_catch_up_of_schedules(daemon: InProcessDaemon) -> None:
     for _ in range(5):
         await create(daemon, cron="* * * * *", timezone="Europe/Berlin")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, agent, boss
+from tests.support.waits import wait_until
 
 NEW_YEAR = "0 0 1 1 *"  # so that none fires by itself during a test
 

@@ -10,8 +10,9 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.cli import Shell
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, agent, at_once, boss
+from tests.support.sweeps import sweep
+from tests.support.waits import wait_until
 
 Schedule = dict[str, Any]
 NEW_YEAR = "0 0 1 1 *"  # so that none fires during a test
@@ -216,14 +217,6 @@ def test_the_boss_sees_and_changes_all_and_says_in_whose_name(two: tuple[Party, 
     assert bob.get(number)["from_boss"]
 
 
-def test_nobody_else_speaks_for_others(two: tuple[Party, Party]) -> None:
-    ada, bob = two
-    before = kept(ada.daemon)
-    for extra in ({"from_": bob.address}, {"from_boss": True}, {"from_name": "Eve"}):
-        assert ada.refusal("cron.create", cron=NEW_YEAR, to=bob.address, text="x", **extra) == "boss_only"
-    assert kept(ada.daemon) == before
-
-
 def test_who_may_not_send_may_not_schedule(daemon: RunningDaemon) -> None:
     quiet = agent(daemon)
     boss(daemon).call("agent.permission.set", name=quiet.name, level="restricted")
@@ -270,78 +263,42 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "code", "said"), REFUSED, ids=[json.dumps(one[0])[:60] for one in REFUSED])
-def test_what_cannot_be_is_refused_clearly_and_nothing_is_kept(
-    nex: Party, wrong: dict[str, Any], code: str, said: str
-) -> None:
-    before = kept(nex.daemon)
-    with pytest.raises(Answered) as caught:
-        nex.call("cron.create", **({"to": nex.address, "text": "tick"} | wrong))
-    assert caught.value.stable_code == code
-    assert said in caught.value.message
-    assert kept(nex.daemon) == before
-    if not wrong or len(wrong.keys() & {"cron", "every", "at"}) > 1:
-        return
-    made = create(nex, nex)
-    with pytest.raises(Answered) as caught:
-        nex.call("cron.set", id=made["id"], **wrong)
-    assert caught.value.stable_code == code
-    assert show(nex, made["id"]) == {**made, "slots": []}
-    nex.call("cron.delete", id=made["id"])
-
-
 @pytest.fixture(scope="module")
 def nex(daemon: RunningDaemon) -> Party:
     return agent(daemon)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "code"),
-    [
+def test_what_cannot_be_is_refused_clearly_and_nothing_is_kept(nex: Party) -> None:
+    made, ways = create(nex, nex), {"cron", "every", "at"}
+    before = kept(nex.daemon)
+    with sweep() as row:
+        for wrong, code, said in REFUSED:
+            with row(json.dumps(wrong)[:60]):
+                with pytest.raises(Answered) as caught:
+                    nex.call("cron.create", **({"to": nex.address, "text": "tick"} | wrong))
+                assert (caught.value.stable_code, said in caught.value.message) == (code, True)
+                if wrong and len(wrong.keys() & ways) == 1:
+                    assert nex.refusal("cron.set", id=made["id"], **wrong) == code
+                assert kept(nex.daemon) == before and show(nex, made["id"]) == {**made, "slots": []}
+
+
+def test_explain_and_ids_are_refused_as_clearly(nex: Party) -> None:
+    for wrong, code in (
         ({"cron": "* * * *"}, "bad_cron"),
         ({"cron": ",".join("1" * 1_000) + " * * * *"}, "bad_cron"),
         ({"cron": NEW_YEAR, "timezone": "Mars/Base"}, "bad_timezone"),
         ({"cron": NEW_YEAR, "count": 0}, "invalid_params"),
         ({"cron": NEW_YEAR, "count": 101}, "invalid_params"),
         ({}, "invalid_params"),
-    ],
-)
-def test_explain_refuses_as_clearly(daemon: RunningDaemon, wrong: dict[str, Any], code: str) -> None:
-    with pytest.raises(Answered) as caught:
-        daemon.call("cron.explain", **wrong)
-    assert caught.value.stable_code == code
-
-
-@pytest.mark.parametrize(("number", "code"), [("s999999", "not_found"), ("e1", "bad_id"), ("x", "bad_id")])
-def test_an_id_that_is_none_is_refused(nex: Party, number: str, code: str) -> None:
-    for method in ("show", "run", "enable", "disable", "delete"):
-        assert nex.refusal(f"cron.{method}", id=number) == code
-    assert nex.refusal("cron.set", id=number, text="x") == code
+    ):
+        assert nex.refusal("cron.explain", **wrong) == code, wrong
+    for number, code in (("s999999", "not_found"), ("e1", "bad_id"), ("x", "bad_id")):
+        for method in ("show", "run", "enable", "disable", "delete"):
+            assert nex.refusal(f"cron.{method}", id=number) == code
+        assert nex.refusal("cron.set", id=number, text="x") == code
 
 
 # --- what ends them ------------------------------------------------------------------
-
-
-def test_with_its_owner_a_schedule_ends(two: tuple[Party, Party]) -> None:
-    ada, bob = two
-    made = create(ada, bob, every="1h")
-    boss(ada.daemon).call("agent.delete", name=ada.name)
-    assert boss(ada.daemon).refusal("cron.show", id=made["id"]) == "not_found"
-    with ada.daemon.database() as database:
-        row = database.execute("SELECT * FROM schedule WHERE id = ?", (int(made["id"][1:]),)).fetchone()
-    assert (row["next_at"], row["enabled"]) == (None, 0) and row["deleted_at"] is not None
-
-
-def test_when_its_recipient_is_gone_it_is_disabled_and_the_owner_told_once(two: tuple[Party, Party]) -> None:
-    ada, bob = two
-    made = create(ada, bob, every="1s")
-    boss(ada.daemon).call("agent.delete", name=bob.name)
-    wait_until(lambda: not show(ada, made["id"])["enabled"])
-    (slot, *others) = show(ada, made["id"])["slots"]
-    assert slot["outcome"] == "failed" and bob.address in slot["reason"]
-    assert all(one["outcome"] in ("fired", "skipped") for one in others)
-    (notice,) = ada.list()
-    assert notice["from"] == "agent:system" and made["id"] in notice["text"] and bob.address in notice["text"]
 
 
 def test_when_the_one_it_speaks_for_is_gone_the_boss_is_told(two: tuple[Party, Party]) -> None:

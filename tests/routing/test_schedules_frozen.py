@@ -148,13 +148,6 @@ async def test_after_a_week_a_daily_schedule_makes_up_for_as_much_as_it_wants(
 
 
 @frozen()
-async def test_once_is_the_rule_when_nothing_else_was_said(daemon: InProcessDaemon) -> None:
-    number = await create(daemon, cron="0 9 * * *")
-    await daemon.restart(days=3)
-    assert counted(daemon, number) == {"missed": 2, "fired": 1}
-
-
-@frozen()
 async def test_a_week_of_minutes_is_counted_and_not_sent(daemon: InProcessDaemon) -> None:
     found = {}
     for catch_up in ("skip", "once", "all"):
@@ -184,13 +177,6 @@ async def test_a_week_of_seconds_is_counted_and_not_sent(daemon: InProcessDaemon
         assert sum(counted(daemon, number).values()) == week, catch_up
     assert counted(daemon, queued) == {"missed": week - 100, "fired": 100}
     assert len(daemon.rows("SELECT 1 FROM schedule_slot")) < 400
-
-
-@frozen()
-async def test_more_than_a_thousand_missed_still_leave_the_last_hundred(daemon: InProcessDaemon) -> None:
-    number = await create(daemon, cron="* * * * *", catch_up="all")
-    await daemon.restart(minutes=1_001, seconds=30)
-    assert counted(daemon, number) == {"missed": 901, "fired": 100}
 
 
 @frozen()
@@ -418,15 +404,6 @@ async def test_a_single_time_in_the_past_is_late_or_missed(daemon: InProcessDaem
         await daemon.ask("cron.enable", "nex", id=number)
     await daemon.move(days=1)
     assert daemon.number_arrived() == 1
-
-
-@frozen()
-async def test_a_single_time_that_is_over_cannot_be_enabled_any_more(daemon: InProcessDaemon) -> None:
-    number = await create(daemon, at="+1h")
-    await daemon.move(hours=1)
-    assert sent(daemon) == 1
-    shown = await daemon.ask("cron.enable", id=number)
-    assert (shown["enabled"], shown["next_at"]) == (False, None)
 
 
 @frozen()

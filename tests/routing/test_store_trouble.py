@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 
+pytestmark = pytest.mark.slow
 MODULES = {"adapter_modules": "hiboss.testing.scripted_adapter"}
 
 

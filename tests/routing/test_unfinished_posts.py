@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.changing_places import ChangingPlace
-from tests.support.daemons import wait_until
 from tests.support.scripted_channels import (
     CRASH,
     OK,
@@ -20,19 +17,9 @@ from tests.support.scripted_channels import (
     lane_error,
     notices,
 )
+from tests.support.waits import wait_until
 
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with_channels(tmp_path_factory.mktemp("d")) as running:
-        yield running
-
-
-@pytest.fixture
-def place(daemon: RunningDaemon, tmp_path: Path) -> ChangingPlace:
-    one = ChangingPlace(tmp_path)
-    one.bound(daemon)
-    return one
+PLACE = ChangingPlace
 
 
 def test_an_edit_of_what_was_cancelled_changes_the_posts_that_are_there_and_adds_none(
@@ -133,6 +120,7 @@ def test_it_is_told_with_what_could_not_be_taken_back(place: ChangingPlace) -> N
     assert told["text"].endswith(of_unconfirmed(place, number))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["kill", "stop"])
 def test_what_was_in_hand_when_the_daemon_ended_is_not_confirmed(tmp_path: Path, end: str) -> None:
     with daemon_with_channels(tmp_path / "home") as daemon:

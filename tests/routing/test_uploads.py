@@ -70,27 +70,19 @@ async def test_an_empty_file_can_be_uploaded_too(daemon: InProcessDaemon) -> Non
     assert (await daemon.get(number))["attachments"][0]["size"] == 0
 
 
-@pytest.mark.parametrize(
-    ("given", "kept"),
-    [
+@frozen()
+async def test_a_name_is_made_safe(daemon: InProcessDaemon) -> None:
+    for given, kept in (
         ("../../etc/passwd", "passwd"),
         ("C:\\temp\\a.txt", "a.txt"),
         ("a\x00b\nc\u202e.txt", "ab_c_.txt"),
         ("..", "file"),
         ("x" * 900 + ".txt", "x" * 196 + ".txt"),
         ("half\ud800.txt", "half?.txt"),
-    ],
-    ids=lambda value: repr(value)[:30],
-)
-def test_a_name_is_made_safe(tmp_path: Path, given: str, kept: str) -> None:
-    @frozen()
-    async def story(daemon: InProcessDaemon) -> None:
+    ):
         made = await upload(daemon, name=given)
-        assert made["name"] == kept
         (number,) = await daemon.send("agent:nex", uploads=[made["id"]])
-        assert (await daemon.get(number))["attachments"][0]["name"] == kept
-
-    story(tmp_path)
+        assert made["name"] == (await daemon.get(number))["attachments"][0]["name"] == kept
 
 
 @frozen()

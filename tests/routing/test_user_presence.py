@@ -117,19 +117,6 @@ async def test_presence_of_a_person_is_for_all_and_only_where_it_was_asked_for(
 
 
 @frozen()
-async def test_a_hundred_pages_of_one_person_are_one_fact_each_way(daemon: InProcessDaemon) -> None:
-    await with_ann(daemon)
-    facts = daemon.daemon.wiring.facts
-    before = facts.number
-    pages = [await opened(daemon, "ann") for _ in range(100)]
-    assert facts.number - before == 1
-    for one in pages:
-        await daemon.ask("agent.heartbeat", "ann")
-        one.close()
-    assert facts.number - before == 2
-
-
-@frozen()
 async def test_a_thousand_followers_get_one_fact_when_somebody_comes(daemon: InProcessDaemon) -> None:
     await with_ann(daemon)
     pages = [await opened(daemon, "boss") for _ in range(1_000)]

@@ -16,9 +16,10 @@ from hiboss.core.settings import DEFAULTS
 from hiboss.rpc.server import Server
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
-from tests.support.daemons import code, daemon_with, wait_until
+from tests.support.daemons import code, daemon_with
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent, agents, boss
+from tests.support.waits import wait_until
 
 PAGE, ANSWER = 32 * 1024, 128 * 1024
 LARGE = 10_000  # bytes in JSON: three of them are a page

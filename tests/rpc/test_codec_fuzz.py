@@ -10,12 +10,15 @@ import math
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hiboss.core.errors import BadName, BadTime, FrameTooLarge, HibossError, InvalidRequest, ParseError, tree
 from hiboss.rpc import codec
 from hiboss.rpc.codec import Batch, Framer, Malformed, Request
+
+pytestmark = pytest.mark.slow
 
 LIMIT = 64
 CODES = {cls.code: cls.rpc for cls in tree()}

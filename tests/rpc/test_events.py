@@ -13,10 +13,11 @@ import pytest
 from hiboss.core.events import TOPICS
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.rpc.test_socket_fuzz import EDGES, LIMITS
-from tests.support.daemons import code, daemon_with, line, wait_until
+from tests.support.daemons import code, daemon_with, line
 from tests.support.followers import Event, Follower, following
 from tests.support.parties import Party, agent, boss
 from tests.support.python_agents import Boss, Team, wait_until_idle
+from tests.support.waits import wait_until
 
 MAIL = [topic for topic in TOPICS.values() if topic.startswith("envelope.")]  # not the state of other agents
 

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import all_answers, line, started
+from tests.support.sweeps import sweep
 
+Daemon = TypeVar("Daemon", bound=RunningDaemon)
 METHODS = {
     "[42, 23]": '["reviewer", "auth"]',
     "[23, 42]": '["auth", "reviewer"]',
@@ -39,10 +41,18 @@ RESULTS = {  # theirs of subtract, sum and get_data, and the names our answer ha
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     with started(tmp_path_factory.mktemp("d")) as running:
-        running.register("first", role="reviewer", module="auth")
-        running.register("second", role="auth", module="reviewer")
-        running.register("third", role="reviewer", module="billing")
-        yield running
+        yield with_agents(running)
+
+
+def with_agents(daemon: Daemon) -> Daemon:
+    """Register the agents that stand for the numbers of the examples."""
+    for name, role, module in (
+        ("first", "reviewer", "auth"),
+        ("second", "auth", "reviewer"),
+        ("third", "reviewer", "billing"),
+    ):
+        daemon.register(name, role=role, module=module)
+    return daemon
 
 
 def ours(text: str) -> str:
@@ -168,24 +178,18 @@ def in_any_order(answer: Any) -> Any:
     return sorted(answer, key=repr) if isinstance(answer, list) else answer
 
 
-@pytest.mark.parametrize(("asked", "answered"), EXAMPLES.values(), ids=EXAMPLES.keys())
-def test_an_example_of_the_specification_is_answered_as_it_says(
-    daemon: RunningDaemon, asked: str, answered: str
-) -> None:
-    (answer,) = said(daemon, ours(asked))
-    assert in_any_order(reduced(answer)) == in_any_order(expected(answered))
+def check_examples(said: Callable[..., list[Any]]) -> None:
+    """Say all examples on one connection, with those that want no answer between them; check each answer."""
+    quiet = [ours(text) for text in NOTHING.values()]
+    found = said(*(text for asked, _ in EXAMPLES.values() for text in (ours(asked), *quiet)))
+    with sweep() as row:
+        for (name, (_, answered)), answer in zip(EXAMPLES.items(), found, strict=True):
+            with row(name):
+                assert in_any_order(reduced(answer)) == in_any_order(expected(answered))
 
 
-@pytest.mark.parametrize("asked", NOTHING.values(), ids=NOTHING.keys())
-def test_an_example_that_wants_no_answer_gets_none(daemon: RunningDaemon, asked: str) -> None:
-    assert said(daemon, ours(asked)) == []
-
-
-def test_the_examples_follow_one_another_on_one_connection_in_order(daemon: RunningDaemon) -> None:
-    quiet = ours(NOTHING["a notification"])
-    found = said(daemon, *(text for asked, _ in EXAMPLES.values() for text in (ours(asked), quiet)))
-    wanted = [in_any_order(expected(answered)) for _, answered in EXAMPLES.values()]
-    assert [in_any_order(reduced(answer)) for answer in found] == wanted
+def test_the_examples_of_the_specification_are_answered_as_it_says_in_order(daemon: RunningDaemon) -> None:
+    check_examples(lambda *examples: said(daemon, *examples))
 
 
 def test_a_notification_with_positional_parameters_is_carried_out(daemon: RunningDaemon) -> None:

@@ -15,8 +15,9 @@ from hiboss.core.errors import Busy, StoreLocked
 from hiboss.core.settings import Settings
 from hiboss.store.connection import connect
 from hiboss.store.group_commit import Tx, Writer
-from tests.support.daemons import answers, ask, code, daemon_with, line, set_up, wait_until
+from tests.support.daemons import answers, ask, code, daemon_with, line, set_up
 from tests.support.scripted_channels import written
+from tests.support.waits import wait_until
 
 
 def test_a_connection_over_the_limit_is_told_busy_and_the_others_are_served(tmp_path: Path) -> None:

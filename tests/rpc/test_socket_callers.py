@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
-from tests.support.daemons import answers, ask, code, line, notification, started, wait_until
+from tests.support.daemons import answers, ask, code, line, notification, started
+from tests.support.sweeps import sweep
+from tests.support.waits import wait_until
 
 NOBODY = 65534
 _AS_ANOTHER_USER = """
@@ -48,14 +50,14 @@ def test_without_a_token_nothing_but_open_operations_is_done(daemon: RunningDaem
         assert code(ask(connection, "daemon.ping")) == "ok"
 
 
-@pytest.mark.parametrize(
-    "token", ["", "hba_wrong", "hbb_" + "A" * 43, "x" * 100_000, "ÄÖ\U0001f600"], ids=lambda t: t[:10]
-)
-def test_a_token_that_is_not_in_force_is_refused_everywhere(daemon: RunningDaemon, token: str) -> None:
-    with daemon.connect() as connection:
-        for method in ("envelope.list", "auth.login", "daemon.ping"):
-            answer = ask(connection, method, token=token)
-            assert answer["error"]["data"]["code"] == "bad_token" and answer["error"]["code"] == -32002
+def test_a_token_that_is_not_in_force_is_refused_everywhere(daemon: RunningDaemon) -> None:
+    short = daemon.token("nex")[:-1]
+    with daemon.connect() as connection, sweep() as row:
+        for token in ("", "hba_wrong", "hbb_" + "A" * 43, "x" * 100_000, "ÄÖ\U0001f600", short):
+            for method in ("envelope.list", "auth.login", "daemon.ping"):
+                with row((method, token[:20])):
+                    error = ask(connection, method, token=token)["error"]
+                    assert (error["data"]["code"], error["code"]) == ("bad_token", -32002)
 
 
 @pytest.mark.parametrize("token", [5, 1.5, True, [], ["hba_x"], {}, {"a": 1}], ids=repr)
@@ -78,49 +80,56 @@ def test_an_error_about_a_token_does_not_repeat_the_token(daemon: RunningDaemon)
     assert "canary" not in Path(daemon.home.log_file).read_text()
 
 
-def test_a_token_cut_short_is_not_valid(daemon: RunningDaemon) -> None:
-    with daemon.connect() as connection:
-        assert code(ask(connection, "envelope.list", token=daemon.token("nex")[:-1])) == "bad_token"
-
-
 # --- logging in once ---------------------------------------------------------------------------
 
 
-def whoami(connection: Any) -> str:
-    answer = ask(connection, "agent.self")
+def speaker(answer: Any) -> str:
     return str(answer["result"]["address"]) if "result" in answer else code(answer)
 
 
-def test_after_login_requests_on_that_connection_need_no_token(daemon: RunningDaemon) -> None:
-    with daemon.connect() as connection, daemon.connect() as another:
-        login = ask(connection, "auth.login", token=daemon.token("nex"))
-        assert login["result"]["address"] == "agent:nex"
-        assert whoami(connection) == "agent:nex"
-        assert whoami(another) == "no_token"
+def whoami(connection: Any) -> str:
+    return speaker(ask(connection, "agent.self"))
 
 
-def test_login_counts_for_requests_pipelined_behind_it(daemon: RunningDaemon) -> None:
-    with daemon.connect() as connection:
-        send = line("envelope.send", 2, to="agent:nex", text="right behind the login")
-        connection.sendall(line("auth.login", 1, token=daemon.token("nex")) + send + line("agent.self", 3))
-        found = answers(connection, 3)
-    assert [code(one) for one in found] == ["ok", "ok", "ok"]
-    assert found[2]["result"]["address"] == "agent:nex"
+# What is said on a new connection (a login, or who one is: by a token that comes along, or without), and who that is.
+LOGINS: dict[str, list[tuple[str, str | None, str]]] = {
+    "one who logs in needs no token afterwards": [("in", "nex", "agent:nex"), ("self", None, "agent:nex")],
+    "before the login one is nobody": [("self", None, "no_token"), ("in", "nex", "agent:nex")],
+    "each speaks for who was logged in when it was written": [
+        step
+        for name in ("nex", "other", "nex", "other")
+        for step in (("in", name, f"agent:{name}"), ("self", None, f"agent:{name}"))
+    ],
+    "a failed login changes nothing": [
+        ("in", "wrong", "bad_token"),
+        ("self", None, "no_token"),
+        ("in", "nex", "agent:nex"),
+        ("in", "wrong", "bad_token"),
+        ("self", None, "agent:nex"),
+    ],
+    "a token that comes along wins": [
+        ("in", "nex", "agent:nex"),
+        ("self", "other", "agent:other"),
+        ("self", None, "agent:nex"),
+    ],
+}
 
 
-def test_a_request_pipelined_before_the_login_is_still_nobodys(daemon: RunningDaemon) -> None:
-    with daemon.connect() as connection:
-        connection.sendall(line("agent.self", 1) + line("auth.login", 2, token=daemon.token("nex")))
-        assert [code(one) for one in answers(connection, 2)] == ["no_token", "ok"]
-
-
-def test_each_request_speaks_for_who_was_logged_in_when_it_was_written(daemon: RunningDaemon) -> None:
-    names = ["nex", "other", "nex", "other"]
-    lines = [line("auth.login", name, token=daemon.token(name)) + line("agent.self", name) for name in names]
-    with daemon.connect() as connection:
-        connection.sendall(b"".join(lines))
-        found = answers(connection, 8)
-    assert [one["result"]["address"] for one in found[1::2]] == [f"agent:{name}" for name in names]
+@pytest.mark.parametrize("pipelined", [True, False], ids=["pipelined", "one by one"])
+def test_a_login_counts_for_what_follows_on_its_connection(daemon: RunningDaemon, pipelined: bool) -> None:
+    methods = {"in": "auth.login", "self": "agent.self"}
+    tokens = {"wrong": "hba_wrong", **{name: daemon.token(name) for name in ("nex", "other")}}
+    with sweep() as row:
+        for name, steps in LOGINS.items():
+            lines = [
+                line(methods[verb], 1, **({"token": tokens[who]} if who else {})) for verb, who, _ in steps
+            ]
+            with row(name), daemon.connect() as connection:
+                found = []
+                for asked in [b"".join(lines)] if pipelined else lines:
+                    connection.sendall(asked)
+                    found += answers(connection, asked.count(b"\n"))
+                assert [speaker(one) for one in found] == [who for *_, who in steps]
 
 
 def test_a_login_sent_as_a_notification_counts_too(daemon: RunningDaemon) -> None:
@@ -136,24 +145,6 @@ def test_a_login_in_a_batch_counts_for_what_follows_the_batch(daemon: RunningDae
         connection.sendall(json.dumps(batch).encode() + b"\n" + line("agent.self", 2))
         found = answers(connection, 2)
     assert found[1]["result"]["address"] == "agent:nex"
-
-
-def test_a_failed_login_changes_nothing(daemon: RunningDaemon) -> None:
-    with daemon.connect() as connection:
-        assert code(ask(connection, "auth.login", token="hba_wrong")) == "bad_token"
-        assert whoami(connection) == "no_token"
-        ask(connection, "auth.login", token=daemon.token("nex"))
-        assert code(ask(connection, "auth.login", token="hba_wrong")) == "bad_token"
-        assert whoami(connection) == "agent:nex"
-
-
-def test_a_token_with_the_request_wins_over_the_login(daemon: RunningDaemon) -> None:
-    with daemon.connect() as connection:
-        ask(connection, "auth.login", token=daemon.token("nex"))
-        assert (
-            ask(connection, "agent.self", token=daemon.token("other"))["result"]["address"] == "agent:other"
-        )
-        assert whoami(connection) == "agent:nex"
 
 
 def test_a_login_ends_when_the_agent_is_deleted(daemon: RunningDaemon) -> None:

@@ -16,15 +16,10 @@ import pytest
 from hiboss.core.settings import DEFAULTS
 from hiboss.rpc.session import STARTED_AT_ONCE
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import answers, ask, code, line, notification, started, wait_until
+from tests.support.daemons import answers, ask, code, line, notification
+from tests.support.waits import wait_until
 
 MIB = 1024 * 1024
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with started(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 @pytest.fixture

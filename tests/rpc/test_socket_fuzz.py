@@ -23,6 +23,9 @@ from hiboss.testing.running_daemon import RunningDaemon
 from tests.support import bulk
 from tests.support.daemons import answers, line, notification
 from tests.support.parties import checked_daemon
+from tests.support.sweeps import sweep
+
+pytestmark = pytest.mark.slow
 
 # No value of a caller is a defect of ours or an error of the database.
 OURS = (InternalError, StoreError, HomeUnusable)
@@ -32,6 +35,7 @@ DONE_ELSEWHERE = {
     "event.subscribe",  # notifications would come between the answers: tests/rpc/test_events.py
 }
 OPERATIONS = sorted(REGISTRY.keys() - DONE_ELSEWHERE)
+NOUNS = sorted({name.partition(".")[0] for name in OPERATIONS})
 WAITING = [name for name in OPERATIONS if REGISTRY[name].waits]
 CALLER = "fuzzer"  # no word below names it, so nothing that is done by chance takes it away
 
@@ -97,6 +101,9 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
         running.call("agent.register", **boss, name="thinker", provider="demo")
         running.call("envelope.send", **boss, from_="user:boss", to="agent:thinker", text="a run, as r1")
         yield running
+        assert running.call("daemon.ping")["pid"] == running.pid
+        log = Path(running.home.log_file).read_text()
+        assert "Traceback" not in log and " error " not in log
 
 
 @pytest.fixture(scope="module")
@@ -184,6 +191,10 @@ GOOD: dict[str, dict[str, Any]] = {
 }
 
 
+def of_noun(noun: str) -> list[str]:
+    return [name for name in OPERATIONS if name.partition(".")[0] == noun]
+
+
 def params_for(name: str) -> st.SearchStrategy[Any]:
     """Anything; but most often an object with names the operation knows, for a look behind the door."""
     names = REGISTRY[name].param_names
@@ -195,10 +206,17 @@ def params_for(name: str) -> st.SearchStrategy[Any]:
     return nearly | nearly | nearly | known | st.lists(JSON, max_size=len(names) + 1) | JSON
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("noun", NOUNS)
 def test_an_operation_with_anything_for_parameters_and_id_is_answered_once_and_with_a_stable_code(
-    daemon: RunningDaemon, connection: socket.socket, name: str
+    daemon: RunningDaemon, connection: socket.socket, noun: str
 ) -> None:
+    with sweep() as row:
+        for name in of_noun(noun):
+            with row(name):
+                fuzz_operation(daemon, connection, name)
+
+
+def fuzz_operation(daemon: RunningDaemon, connection: socket.socket, name: str) -> None:
     @fuzzed(bulk.number(6, 60))
     @given(params=params_for(name), id_=IDS, who=st.sampled_from(["boss", "boss", CALLER, None]), token=JSON)
     def fuzz(params: Any, id_: Any, who: str | None, token: Any) -> None:
@@ -212,25 +230,26 @@ def test_an_operation_with_anything_for_parameters_and_id_is_answered_once_and_w
     fuzz()
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("noun", [one for one in NOUNS if any(REGISTRY[n].param_names for n in of_noun(one))])
 def test_every_edge_in_the_place_of_every_parameter_is_answered_with_a_stable_code(
-    daemon: RunningDaemon, connection: socket.socket, name: str
+    daemon: RunningDaemon, connection: socket.socket, noun: str
 ) -> None:
     plain = [one for one in [*EDGES, *LIMITS] if one != "\ud800"]  # which makes the whole line no JSON
     values = [*plain, *([one] for one in plain), *({str(one): one} for one in plain)]
-    for place, param in enumerate(REGISTRY[name].param_names):
-        some = (
-            values if bulk.is_whole() else values[place % 4 :: 4]
-        )  # each value in the place of many parameters
-        good = {**GOOD.get(name, {}), "token": daemon.token("boss")}
-        batch = [
-            {"jsonrpc": "2.0", "method": name, "params": {**good, param: value}, "id": number}
-            for number, value in enumerate(some)
-        ]
-        answer = told(connection, batch)
-        assert [one["id"] for one in answer] == [one["id"] for one in batch]
-        for one in answer:
-            check(one)
+    with sweep() as row:
+        for name in of_noun(noun):
+            good = {**GOOD.get(name, {}), "token": daemon.token("boss")}
+            for place, param in enumerate(REGISTRY[name].param_names):
+                # Each value in the place of many parameters.
+                some = values if bulk.is_whole() else values[place % 4 :: 4]
+                batch = [
+                    {"jsonrpc": "2.0", "method": name, "params": {**good, param: value}, "id": number}
+                    for number, value in enumerate(some)
+                ]
+                with row((name, param)):
+                    answer = told(connection, batch)
+                    assert [one["id"] for one in answer] == [one["id"] for one in batch]
+                    assert all(check(one) for one in answer)
 
 
 @fuzzed(60)
@@ -263,20 +282,14 @@ def test_bytes_that_are_no_json_are_a_parse_error(connection: socket.socket, dat
     assert check(answer) == "parse_error" and answer["id"] is None
 
 
-@pytest.mark.parametrize("name", OPERATIONS)
 def test_a_notification_of_every_operation_is_never_answered(
-    daemon: RunningDaemon, connection: socket.socket, name: str
+    daemon: RunningDaemon, connection: socket.socket
 ) -> None:
-    quiet = json.dumps(notification(name, nonsense=1, token=daemon.token(CALLER))).encode()
-    answer = told(connection, quiet + b'\n{"jsonrpc": "2.0", "method": "daemon.time", "id": "next"}')
-    assert answer["id"] == "next"
-
-
-def test_after_all_that_the_daemon_is_the_same_one_and_its_log_has_no_traceback(
-    daemon: RunningDaemon,
-) -> None:
-    """Last in this file: it looks back."""
-    assert daemon.call("daemon.ping")["pid"] == daemon.pid
-    log = Path(daemon.home.log_file).read_text()
-    assert "Traceback" not in log and " error " not in log
-    daemon.check()
+    with sweep() as row:
+        for name in OPERATIONS:
+            quiet = json.dumps(notification(name, nonsense=1, token=daemon.token(CALLER))).encode()
+            with row(name):
+                answer = told(
+                    connection, quiet + b'\n{"jsonrpc": "2.0", "method": "daemon.time", "id": "next"}'
+                )
+                assert answer["id"] == "next"

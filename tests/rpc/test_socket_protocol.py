@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import answers, ask, code, notification, started
+from tests.support.daemons import answers, ask, notification
+from tests.support.sweeps import sweep
 
 PING = {"jsonrpc": "2.0", "method": "daemon.ping", "id": 1}
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with started(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def texts(daemon: RunningDaemon, thread: str) -> list[str]:
@@ -25,120 +19,75 @@ def texts(daemon: RunningDaemon, thread: str) -> list[str]:
     return [one["text"] for one in page["envelopes"]]
 
 
-# --- ids -----------------------------------------------------------------------------
+# --- one document, one answer ----------------------------------------------------------
+
+LEGAL_IDS = [
+    "a",
+    "",
+    "5",
+    "ÄÖ \U0001f600 \u2028",
+    "x" * 10_000,
+    0,
+    -7,
+    2**53 + 1,
+    2**63 - 1,
+    -(2**63),
+    1.5,
+    None,
+]
+ILLEGAL_IDS: list[Any] = [True, False, [], [1], {}, {"a": 1}]
+TOO_LONG_IDS = ["123456789012345678901234567890", "-9223372036854775809"]
+NO_REQUESTS: list[Any] = [
+    *(1, "text", None, True, [], {}, {"foo": "boo"}),
+    {"jsonrpc": "2.0", "method": 1, "params": "bar"},
+]
+NO_REQUESTS_WITH_AN_ID: list[dict[str, Any]] = [
+    {"method": "daemon.ping", "id": 1},
+    *({**PING, "jsonrpc": version} for version in ("1.0", 2.0)),
+    *({**PING, "method": method} for method in (1, None, ["a"])),
+    *({**PING, "params": params} for params in ("bar", 0, 5, False, None)),
+]
+NO_JSON = [
+    b'{"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]',
+    b'{"jsonrpc": "2.0", "method": "a", "params": [1',
+    *(b"{", b"nonsense", b"[1,", b"NaN", b'{"a": Infinity}', b"{'a': 1}", b"{}{}", b"\x00"),
+    *(b"[" * 100_000, b'{"a":' * 100_000),
+    b'"\\ud800"',
+    b'{"jsonrpc":"2.0","method":"daemon.ping","id":"\xff"}',
+    *(b"\xff\xfe", b"\xc3\x28"),
+    b"\xed\xa0\x80",  # half a surrogate pair, encoded
+    b"\xf4\x90\x80\x80",  # beyond the last character
+    b"\xef\xbb\xbf{}",  # a byte order mark
+]
+# A text, the id of its answer, and the code of its error.
+DOCUMENTS: list[tuple[str | bytes, Any, int | None]] = [
+    *((json.dumps({**PING, "id": id_}), id_, None) for id_ in LEGAL_IDS),
+    *((json.dumps({**PING, "id": id_}), None, -32600) for id_ in ILLEGAL_IDS),
+    *((json.dumps(PING).replace('"id": 1', f'"id": {id_}'), None, -32600) for id_ in TOO_LONG_IDS),
+    *((json.dumps(one), None, -32600) for one in NO_REQUESTS),
+    *((json.dumps(one), 1, -32600) for one in NO_REQUESTS_WITH_AN_ID),
+    *((text, None, -32700) for text in NO_JSON),
+    (json.dumps({**PING, "method": "no.such"}), 1, -32601),
+    (json.dumps({**PING, "params": [1]}), 1, -32602),  # one too many
+    (json.dumps({**PING, "trace": "abc"}), 1, None),  # an unknown member is passed over
+    *((json.dumps({**PING, "params": params}), 1, None) for params in ({}, [])),
+]
 
 
-@pytest.mark.parametrize(
-    "id_",
-    [
-        "a",
-        "",
-        "5",
-        "ÄÖ \U0001f600 \u2028",
-        "x" * 10_000,
-        0,
-        -7,
-        2**53 + 1,
-        2**63 - 1,
-        -(2**63),
-        1.5,
-        -0.25,
-        None,
-    ],
-    ids=lambda id_: repr(id_)[:20],
-)
-def test_an_id_of_a_legal_kind_comes_back_as_it_was(daemon: RunningDaemon, id_: Any) -> None:
-    (answer,) = daemon.exchange({**PING, "id": id_}, answers=1)
-    assert answer["result"]["pong"] is True
-    assert answer["id"] == id_ and type(answer["id"]) is type(id_)
-
-
-def test_an_answer_has_version_and_id_and_either_result_or_error(daemon: RunningDaemon) -> None:
-    good, bad = daemon.exchange(PING, {**PING, "method": "no.such"}, answers=2)
-    assert set(good) == {"jsonrpc", "result", "id"} and good["jsonrpc"] == "2.0"
-    assert set(bad) == {"jsonrpc", "error", "id"} and bad["jsonrpc"] == "2.0"
-    assert set(bad["error"]) == {"code", "message", "data"} and bad["error"]["code"] == -32601
-
-
-@pytest.mark.parametrize("id_", [True, False, [], [1], {}, {"a": 1}], ids=json.dumps)
-def test_an_id_of_an_illegal_kind_is_an_invalid_request(daemon: RunningDaemon, id_: Any) -> None:
-    (answer,) = daemon.exchange({**PING, "id": id_}, answers=1)
-    assert answer["error"]["code"] == -32600
-    assert answer["id"] is None
-
-
-@pytest.mark.parametrize("digits", ["123456789012345678901234567890", "-9223372036854775809"])
-def test_a_number_too_long_for_an_id_is_refused_rather_than_answered_changed(
-    daemon: RunningDaemon, digits: str
-) -> None:
-    (answer,) = daemon.exchange(f'{{"jsonrpc":"2.0","method":"daemon.ping","id":{digits}}}', answers=1)
-    assert answer["id"] == int(digits) or (answer["id"] is None and answer["error"]["code"] == -32600)
-
-
-# --- requests that are none ------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        1,
-        "text",
-        None,
-        True,
-        {},
-        {"foo": "boo"},
-        {"method": "daemon.ping", "id": 1},
-        {**PING, "jsonrpc": "1.0"},
-        {**PING, "jsonrpc": 2.0},
-        {**PING, "method": 1},
-        {**PING, "method": None},
-        {**PING, "params": "bar"},
-        {**PING, "params": 5},
-        {**PING, "params": None},
-        {"jsonrpc": "2.0", "method": 1, "params": "bar"},
-    ],
-    ids=lambda document: json.dumps(document)[:40],
-)
-def test_what_is_json_and_no_request_is_an_invalid_request(daemon: RunningDaemon, document: Any) -> None:
-    (answer,) = daemon.exchange(json.dumps(document), answers=1)
-    assert answer["error"]["code"] == -32600
-    has_id = isinstance(document, dict) and "id" in document
-    assert answer["id"] == (1 if has_id else None)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]',
-        "{",
-        "nonsense",
-        "[1,",
-        "NaN",
-        '"\\ud800"',
-    ],
-)
-def test_what_is_not_json_is_a_parse_error_with_a_null_id(daemon: RunningDaemon, text: str) -> None:
-    (answer,) = daemon.exchange(text, answers=1)
-    assert answer["error"]["code"] == -32700
-    assert answer["id"] is None
-
-
-def test_json_nested_beyond_reason_is_a_parse_error(daemon: RunningDaemon) -> None:
-    (answer,) = daemon.exchange("[" * 100_000, answers=1)
-    assert answer["error"]["code"] == -32700
-
-
-def test_an_unknown_member_of_a_request_is_passed_over(daemon: RunningDaemon) -> None:
-    (answer,) = daemon.exchange({**PING, "trace": "abc"}, answers=1)
-    assert answer["result"]["pong"] is True
+def test_a_document_is_answered_under_its_id_with_a_result_or_an_error(daemon: RunningDaemon) -> None:
+    with sweep() as row:
+        for text, id_, number in DOCUMENTS:
+            with row(text[:100]):
+                (answer,) = daemon.exchange(text, answers=1)
+                assert set(answer) == {"jsonrpc", "id", "result" if number is None else "error"}
+                assert answer["jsonrpc"] == "2.0"
+                assert (answer["id"], type(answer["id"])) == (id_, type(id_))
+                if number is not None:
+                    assert set(answer["error"]) == {"code", "message", "data"}
+                    assert answer["error"]["code"] == number
 
 
 # --- params ----------------------------------------------------------------------------
-
-
-def test_params_may_be_left_out_or_empty(daemon: RunningDaemon) -> None:
-    found = daemon.exchange(PING, {**PING, "params": {}}, {**PING, "params": []}, answers=3)
-    assert [code(answer) for answer in found] == ["ok", "ok", "ok"]
 
 
 def test_positional_params_are_taken_in_the_order_declared(daemon: RunningDaemon) -> None:
@@ -151,23 +100,16 @@ def test_positional_params_are_taken_in_the_order_declared(daemon: RunningDaemon
     assert (got["text"], got["subject"]) == ("by position", "a subject")
 
 
-def test_too_many_positional_params_are_invalid_params(daemon: RunningDaemon) -> None:
-    (answer,) = daemon.exchange({**PING, "params": [1]}, answers=1)
-    assert answer["error"]["code"] == -32602
-
-
-@pytest.mark.parametrize(
-    "params",
-    [{"to": "agent:nex", "txt": "x"}, {"to": 5, "text": "x"}, {"to": "agent:nex", "text": ["x"]}],
-    ids=["unknown name", "wrong type", "list for text"],
-)
-def test_wrong_params_are_invalid_params_and_store_nothing(
-    daemon: RunningDaemon, params: dict[str, Any]
-) -> None:
+def test_wrong_params_are_invalid_params_and_store_nothing(daemon: RunningDaemon) -> None:
     before = daemon.call("envelope.list", token=daemon.token("nex"), page_size=1)["envelopes"]
-    request = {**PING, "method": "envelope.send", "params": {**params, "token": daemon.token("nex")}}
-    (answer,) = daemon.exchange(request, answers=1)
-    assert answer["error"]["code"] == -32602
+    for params in (
+        {"to": "agent:nex", "txt": "x"},
+        {"to": 5, "text": "x"},
+        {"to": "agent:nex", "text": ["x"]},
+    ):
+        request = {**PING, "method": "envelope.send", "params": {**params, "token": daemon.token("nex")}}
+        (answer,) = daemon.exchange(request, answers=1)
+        assert answer["error"]["code"] == -32602, params
     assert daemon.call("envelope.list", token=daemon.token("nex"), page_size=1)["envelopes"] == before
 
 
@@ -185,61 +127,39 @@ def test_a_notification_is_carried_out_and_not_answered(daemon: RunningDaemon) -
     assert texts(daemon, first["thread"]) == ["first", "quietly", "last"]
 
 
-def test_a_notification_that_fails_is_not_answered_either(daemon: RunningDaemon) -> None:
-    wrong = [
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_notifications_are_not_answered_also_where_they_fail(daemon: RunningDaemon, is_batch: bool) -> None:
+    quiet = [
         notification("no.such"),
         notification("envelope.send", nonsense=1),
         notification("daemon.ping", a=1),
+        notification("daemon.ping"),
     ]
-    (answer,) = daemon.exchange(*wrong, {**PING, "id": "after"}, answers=1)
+    (answer,) = daemon.exchange(*([quiet] if is_batch else quiet), {**PING, "id": "after"}, answers=1)
     assert answer["id"] == "after"
-
-
-def test_a_request_with_a_null_id_is_no_notification(daemon: RunningDaemon) -> None:
-    (answer,) = daemon.exchange({**PING, "id": None}, answers=1)
-    assert answer == {"jsonrpc": "2.0", "result": answer["result"], "id": None}
 
 
 # --- batches ---------------------------------------------------------------------------
 
+MIXED: list[tuple[Any, list[tuple[Any, int | None]]]] = [  # a member of a batch, and its answer
+    ({**PING, "id": "1"}, [("1", None)]),
+    (notification("daemon.ping"), []),
+    ({"foo": "boo"}, [(None, -32600)]),
+    ({**PING, "id": "5", "method": "foo.get"}, [("5", -32601)]),
+    ({**PING, "id": "9", "params": {"unknown": 1}}, [("9", -32602)]),
+    *((member, [(None, -32600)]) for member in (7, [], [PING], None)),
+    *(({**PING, "id": number}, [(number, None)]) for number in range(50)),
+]
 
-def test_a_batch_is_answered_by_an_array_with_an_answer_for_each_request(daemon: RunningDaemon) -> None:
-    (answer,) = daemon.exchange([{**PING, "id": n} for n in range(50)], answers=1)
-    assert sorted(one["id"] for one in answer) == list(range(50))
 
-
-def test_a_mixed_batch_answers_requests_and_errors_and_leaves_out_notifications(
+def test_a_batch_is_answered_by_an_array_with_an_answer_for_each_but_the_notifications(
     daemon: RunningDaemon,
 ) -> None:
-    batch = [
-        {**PING, "id": "1"},
-        notification("daemon.ping"),
-        {"foo": "boo"},
-        {**PING, "id": "5", "method": "foo.get"},
-        {**PING, "id": "9", "params": {"unknown": 1}},
-        7,
-    ]
-    (answer,) = daemon.exchange(batch, answers=1)
-    found = [(one["id"], one.get("error", {}).get("code")) for one in answer]
-    expected = [("1", None), (None, -32600), ("5", -32601), ("9", -32602), (None, -32600)]
-    assert sorted(found, key=repr) == sorted(expected, key=repr)
-
-
-def test_an_empty_batch_is_one_error_and_not_an_array(daemon: RunningDaemon) -> None:
-    (answer,) = daemon.exchange([], answers=1)
-    assert answer["error"]["code"] == -32600 and answer["id"] is None
-
-
-@pytest.mark.parametrize("members", [[1], [1, 2, 3], [[]], [[PING]], [None]], ids=json.dumps)
-def test_a_batch_of_no_requests_is_an_array_of_errors(daemon: RunningDaemon, members: list[Any]) -> None:
-    (answer,) = daemon.exchange(members, answers=1)
-    assert [(one["error"]["code"], one["id"]) for one in answer] == [(-32600, None)] * len(members)
-
-
-def test_a_batch_of_notifications_alone_is_not_answered(daemon: RunningDaemon) -> None:
-    batch = [notification("daemon.ping"), notification("no.such")]
-    (answer,) = daemon.exchange(batch, {**PING, "id": "after"}, answers=1)
-    assert answer["id"] == "after"
+    for members in (MIXED, MIXED[2:3], MIXED[5:9], MIXED[7:8]):
+        (answer,) = daemon.exchange([member for member, _ in members], answers=1)
+        found = [(one["id"], one.get("error", {}).get("code")) for one in answer]
+        expected = [one for _, answers in members for one in answers]
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 
 def test_a_batch_of_a_thousand_is_taken_and_one_more_is_refused_whole(daemon: RunningDaemon) -> None:

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import code, line, notification, started, wait_until
+from tests.support.daemons import code, line, notification, started
 from tests.support.parties import Party, agent, agents, at_once
 from tests.support.waiting_calls import WAIT, Line, begun, connected, many_begun, texts, waited
+from tests.support.waits import wait_until
 
 WATCH = "envelope.watch"
 # A client that says when its watch is on its way, and then only waits to be killed.

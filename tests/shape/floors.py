@@ -1,4 +1,4 @@
-"""Checkers over the graph of imports: the floors of the package (DESIGN.md §2) and cycles."""
+"""Checkers over the graph of imports: the floors of the package and cycles."""
 
 from __future__ import annotations
 

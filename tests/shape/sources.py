@@ -10,7 +10,7 @@ import ast
 import gc
 import re
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -70,7 +70,6 @@ def files(*below: str, ending: str = "py") -> list[tuple[str, str]]:
 Check = Callable[[str, str], list[str]]
 
 
-@cache
 def found(*below: str) -> dict[Check, list[str]]:
     """Return what each checker finds below these directories. Each file is read and parsed once, for all of them."""
     problems: dict[Check, list[str]] = {check: [] for check in CHECKERS}
@@ -94,7 +93,8 @@ def _tree(source: str) -> ast.Module:
 
 @lru_cache(maxsize=1)
 def _nodes(tree: ast.AST) -> list[ast.AST]:
-    return list(ast.walk(tree))
+    """Return every node, a parent before its children."""
+    return [node for _, node in _scoped(tree)]
 
 
 def long_files(path: str, source: str) -> list[str]:
@@ -227,7 +227,7 @@ CHECKERS: tuple[Check, ...] = (
 
 
 def _functions(tree: ast.AST) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    for scope, node in _scoped(tree, _statements):
+    for scope, node in _walk(tree, _statements):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield f"{scope}.{node.name}".lstrip("."), node
 
@@ -238,10 +238,23 @@ def _statements(parent: ast.AST) -> Iterator[ast.AST]:
         yield from getattr(parent, field, ())
 
 
-def _scoped(
-    tree: ast.AST, children: Callable[[ast.AST], Iterator[ast.AST]] = ast.iter_child_nodes
-) -> Iterator[tuple[str, ast.AST]]:
+@lru_cache(maxsize=1)
+def _scoped(tree: ast.AST) -> list[tuple[str, ast.AST]]:
     """Every node with the name of the function or class it stands in; '' at the module's level."""
+    return list(_walk(tree, _children))
+
+
+def _children(parent: ast.AST) -> Iterator[ast.AST]:
+    """As ast.iter_child_nodes, without the contexts of names (load, store): no checker needs them."""
+    for field in parent._fields:
+        value = getattr(parent, field, None)
+        if isinstance(value, list):
+            yield from (one for one in value if isinstance(one, ast.AST))
+        elif isinstance(value, ast.AST) and field != "ctx":
+            yield value
+
+
+def _walk(tree: ast.AST, children: Callable[[ast.AST], Iterator[ast.AST]]) -> Iterator[tuple[str, ast.AST]]:
     within = [("", tree)]
     while within:
         scope, parent = within.pop()

@@ -109,14 +109,12 @@ INNOCENT: list[tuple[Check, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("check", "source"), VIOLATIONS)
-def test_a_broken_rule_is_found(check: Check, source: str) -> None:
-    assert check("hiboss/somewhere.py", source) != []
+def test_a_broken_rule_is_found() -> None:
+    assert [(check, source) for check, source in VIOLATIONS if not check("hiboss/somewhere.py", source)] == []
 
 
-@pytest.mark.parametrize(("check", "path", "source"), INNOCENT)
-def test_what_keeps_the_rule_passes(check: Check, path: str, source: str) -> None:
-    assert check(path, source) == []
+def test_what_keeps_the_rule_passes() -> None:
+    assert [(check, source) for check, path, source in INNOCENT if check(path, source)] == []
 
 
 def test_the_clock_itself_may_not_ask_sqlite_for_the_time() -> None:
@@ -135,47 +133,40 @@ def test_places_are_named_by_function_and_counted_one_by_one() -> None:
 # --- floors --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("module", "target"),
-    [
-        ("hiboss.core.errors", "hiboss.store.store"),
-        ("hiboss.core.paths", "hiboss.cli.client"),
-        ("hiboss.store.store", "hiboss.api.dispatch"),
-        ("hiboss.channels.folder", "hiboss.agents.runner"),
-        ("hiboss.agents.runner", "hiboss.routing.router"),
-        ("hiboss.routing.router", "hiboss.rpc.codec"),
-        ("hiboss.routing.router", "hiboss.api"),
-        ("hiboss.api.dispatch", "hiboss.daemon.logs"),
-        ("hiboss.cli.main", "hiboss.testing.running_daemon"),
-        ("hiboss.cli.daemon_process", "hiboss.daemon.lifecycle"),  # it is started as a process
-        ("hiboss.daemon.wiring", "hiboss.testing.scripted_adapter"),
-        ("hiboss.rpc.server", "hiboss.store.store"),  # a door beside the api
-        ("hiboss.cli.commands.envelope", "hiboss.routing.router"),
-        ("hiboss.cli.call", "hiboss.rpc.codec"),  # a door through another
-        ("hiboss", "hiboss.routing.router"),
-        ("hiboss.routing.router", "hiboss.attic"),  # a folder without a floor
-    ],
-)
-def test_an_import_against_the_floors_is_found(module: str, target: str) -> None:
-    assert len(floors.trespasses({module: {target}, target: set()})) == 1
+TRESPASSES = [
+    ("hiboss.core.errors", "hiboss.store.store"),
+    ("hiboss.core.paths", "hiboss.cli.client"),
+    ("hiboss.store.store", "hiboss.api.dispatch"),
+    ("hiboss.channels.folder", "hiboss.agents.runner"),
+    ("hiboss.agents.runner", "hiboss.routing.router"),
+    ("hiboss.routing.router", "hiboss.rpc.codec"),
+    ("hiboss.routing.router", "hiboss.api"),
+    ("hiboss.api.dispatch", "hiboss.daemon.logs"),
+    ("hiboss.cli.main", "hiboss.testing.running_daemon"),
+    ("hiboss.cli.daemon_process", "hiboss.daemon.lifecycle"),  # it is started as a process
+    ("hiboss.daemon.wiring", "hiboss.testing.scripted_adapter"),
+    ("hiboss.rpc.server", "hiboss.store.store"),  # a door beside the api
+    ("hiboss.cli.commands.envelope", "hiboss.routing.router"),
+    ("hiboss.cli.call", "hiboss.rpc.codec"),  # a door through another
+    ("hiboss", "hiboss.routing.router"),
+    ("hiboss.routing.router", "hiboss.attic"),  # a folder without a floor
+]
+ALLOWED = [
+    ("hiboss.store.store", "hiboss.core.paths"),
+    ("hiboss.routing.delivery", "hiboss.channels.supervisor"),
+    ("hiboss.api.context", "hiboss.routing.router"),
+    ("hiboss.api.dispatch", "hiboss.api.auth"),
+    ("hiboss.cli.daemon_process", "hiboss.cli.client"),
+    ("hiboss.rpc.server", "hiboss.api.dispatch"),
+    ("hiboss.daemon.lifecycle", "hiboss.store.store"),
+    ("hiboss.testing.frozen_clock", "hiboss.daemon.lifecycle"),
+    ("hiboss.cli.call", "hiboss"),
+]
 
 
-@pytest.mark.parametrize(
-    ("module", "target"),
-    [
-        ("hiboss.store.store", "hiboss.core.paths"),
-        ("hiboss.routing.delivery", "hiboss.channels.supervisor"),
-        ("hiboss.api.context", "hiboss.routing.router"),
-        ("hiboss.api.dispatch", "hiboss.api.auth"),
-        ("hiboss.cli.daemon_process", "hiboss.cli.client"),
-        ("hiboss.rpc.server", "hiboss.api.dispatch"),
-        ("hiboss.daemon.lifecycle", "hiboss.store.store"),
-        ("hiboss.testing.frozen_clock", "hiboss.daemon.lifecycle"),
-        ("hiboss.cli.call", "hiboss"),
-    ],
-)
-def test_an_import_of_the_own_floor_or_a_lower_one_passes(module: str, target: str) -> None:
-    assert floors.trespasses({module: {target}, target: set()}) == []
+def test_an_import_against_the_floors_is_found_and_of_the_own_floor_or_a_lower_one_passes() -> None:
+    every = TRESPASSES + ALLOWED
+    assert [one for one in every if floors.trespasses({one[0]: {one[1]}, one[1]: set()})] == TRESPASSES
 
 
 def test_a_cycle_is_found_between_modules_and_between_folders() -> None:

@@ -1,4 +1,4 @@
-"""The package keeps to the floors of DESIGN.md §2, and nothing imports itself in a circle."""
+"""The package keeps to its floors, and nothing imports itself in a circle."""
 
 from __future__ import annotations
 

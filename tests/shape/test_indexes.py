@@ -1,4 +1,4 @@
-"""At most eight indexes over message and envelope: each one is paid for by every send (DESIGN.md §4)."""
+"""At most eight indexes over message and envelope: each one is paid for by every send."""
 
 from __future__ import annotations
 

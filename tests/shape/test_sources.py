@@ -1,15 +1,13 @@
-"""The package keeps the rules of STYLE.md that one file at a time can show."""
+"""The package keeps the rules that one file at a time can show."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 
-import pytest
+from tests.support.sweeps import sweep
 
 from . import sources
-
-ALL = ("hiboss", "tests", "bench", "docs")
 
 # Where everything is caught on purpose, and why.
 BROAD_EXCEPTS = {
@@ -183,43 +181,30 @@ STRAY_ERRORS = {
 }
 
 
-def test_every_file_and_function_is_short_and_every_module_says_what_it_is() -> None:
-    problems = [one for check in sources.EVERYWHERE for one in sources.found(*ALL)[check]]
-    assert not problems, "\n".join(problems)
+# Exceptions to a rule: exactly those listed with a reason. The other rules have none.
+LISTED: dict[sources.Check, dict[str, str]] = {
+    sources.broad_excepts: BROAD_EXCEPTS,
+    sources.late_imports: LATE_IMPORTS,
+    sources.stray_errors: STRAY_ERRORS,
+}
 
 
-def test_sql_is_written_under_store_only() -> None:
-    assert sources.found(*ALL)[sources.stray_sql] == []
-    assert [
-        path for path, _ in sources.files("hiboss", ending="sql") if not path.startswith(sources.STORE)
-    ] == []
+def test_every_file_keeps_the_rules_but_for_the_exceptions_listed_with_a_reason() -> None:
+    """One test, so that all files are parsed once."""
+    with sweep() as row:
+        for check, problems in sources.found("hiboss", "tests", "bench", "docs").items():
+            with row(check.__name__):
+                listed = LISTED.get(check, {})
+                found = Counter(problems)  # counted, so that a second one in the same place shows
+                assert list((found - Counter(list(listed))).elements()) == [], "not listed"
+                assert list((Counter(list(listed)) - found).elements()) == [], "listed and not there"
+                assert all(reason.strip() for reason in listed.values())
 
 
-def test_only_the_output_module_prints() -> None:
-    assert sources.found(*ALL)[sources.stray_prints] == []
-
-
-def test_only_the_clock_asks_what_time_it_is() -> None:
-    assert sources.found(*ALL)[sources.stray_clocks] == []
+def test_sql_files_lie_under_store_only_and_ask_for_no_time() -> None:
     scripts = sources.files("hiboss", ending="sql")
-    assert scripts and [one for script in scripts for one in sources.sql_clocks(*script)] == []
-
-
-@pytest.mark.parametrize(
-    ("check", "allowed"),
-    [
-        (sources.broad_excepts, BROAD_EXCEPTS),
-        (sources.late_imports, LATE_IMPORTS),
-        (sources.stray_errors, STRAY_ERRORS),
-    ],
-)
-def test_exceptions_to_a_rule_are_exactly_those_listed_with_a_reason(
-    check: sources.Check, allowed: dict[str, str]
-) -> None:
-    found = Counter(sources.found(*ALL)[check])  # counted, so that a second one in the same place shows
-    assert list((found - Counter(list(allowed))).elements()) == [], "not listed"
-    assert list((Counter(list(allowed)) - found).elements()) == [], "listed and not there"
-    assert all(reason.strip() for reason in allowed.values())
+    assert scripts and [path for path, _ in scripts if not path.startswith(sources.STORE)] == []
+    assert [one for script in scripts for one in sources.sql_clocks(*script)] == []
 
 
 def test_only_four_modules_write_to_the_envelope_table() -> None:

@@ -188,12 +188,19 @@ class Scene:
 
 
 @contextmanager
-def scene(directory: Path) -> Iterator[Scene]:
-    """Make a store, and check its invariants at the end."""
-    home = Home(str(directory / "home"))
+def fresh(directory: Path | str) -> Iterator[tuple[Connection, Home]]:
+    """Make a home with an empty database of today."""
+    home = Home(str(directory))
     home.create()
     with closing(connect(home, wait_seconds=1)) as connection:
         migrate(connection, home)
         connection.execute("PRAGMA synchronous = OFF")
+        yield connection, home
+
+
+@contextmanager
+def scene(directory: Path) -> Iterator[Scene]:
+    """Make a store, and check its invariants at the end."""
+    with fresh(directory / "home") as (connection, home):
         yield Scene(connection, home)
         assert violations(connection) == []

@@ -50,12 +50,15 @@ class Office(Cast):
         self.complete(turn, text)
         self.write(lambda tx: provider_sessions.settled(tx, turn.run, self.now, **how))
 
-    def thinks(self, agent: int = NEX) -> Turn:
-        """Let an agent take a turn in its session."""
-        turn = self.begin(agent)
-        self.notes(turn)
+    def finishes(self, turn: Turn, session: str | None = None) -> Turn:
+        """Let a provider say that it uses a session, and the turn end."""
+        self.notes(turn, session)
         self.ends(turn)
         return turn
+
+    def thinks(self, agent: int = NEX) -> Turn:
+        """Let an agent take a turn in its session."""
+        return self.finishes(self.begin(agent))
 
     def asked(self, sender: int = BOSS_ID, to: Address = NEX_ADDRESS) -> str:
         """Let somebody write to an agent, and it think; return the session of its turn."""

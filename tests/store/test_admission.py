@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from hiboss.store import admission, bindings, contacts, identities, intake, pair
 from hiboss.store.connection import Connection, Row
 from hiboss.store.group_commit import Tx
 from hiboss.store.intake import NewUpdate
-from tests.store.chat_scene import Scene, scene
+from tests.store.chat_scene import Scene
 from tests.store.test_flat import NEX_ID, NOW, SETTLED, filled, not_flat, steps, write
 
 BINDING = 1
@@ -76,9 +76,8 @@ class Door:
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[Door]:
-    with scene(tmp_path) as chat:
-        yield Door(chat)
+def door(scene: Scene) -> Door:
+    return Door(scene)
 
 
 # --- strangers -------------------------------------------------------------------------
@@ -182,6 +181,7 @@ def refused(tx: Tx, chat: str) -> str | None:
     return admission.refused(tx, binding, chat, about, None, NOW)
 
 
+@pytest.mark.slow
 def test_looking_for_a_renaming_costs_the_same_behind_many_waiting_updates(tmp_path: Path) -> None:
     statements = {
         "a group that was renamed": write(lambda tx, size: refused(tx, "-99")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from hiboss.core.contracts.failures import Failure
 from hiboss.core.contracts.provider import Question
 from hiboss.core.envelope import Draft
 from hiboss.core.errors import AskSettled, CannotRemember
-from hiboss.core.paths import Home
 from hiboss.store import (
     agents,
     ask_answers,
@@ -27,14 +25,14 @@ from hiboss.store import (
     run_settlement,
     run_start,
 )
-from hiboss.store.connection import Connection, connect
+from hiboss.store.connection import Connection
 from hiboss.store.group_commit import Tx
 from hiboss.store.invariants import violations
-from hiboss.store.migrations import migrate
 from hiboss.store.provider_sessions import SessionKind
 from hiboss.store.run_asks import Asked
 from hiboss.store.run_limits import Bounds
 from hiboss.store.run_start import Start, Turn
+from tests.store.chat_scene import fresh
 
 START = 1_906_545_600_000
 HOUR = 3_600_000
@@ -103,11 +101,7 @@ class Office:
 
 @pytest.fixture
 def office(tmp_path: Path) -> Iterator[Office]:
-    home = Home(str(tmp_path))
-    home.create()
-    with closing(connect(home, wait_seconds=1)) as connection:
-        migrate(connection, home)
-        connection.execute("PRAGMA synchronous = OFF")
+    with fresh(tmp_path) as (connection, _):
         connection.execute("BEGIN")
         found = Office(connection)
         yield found

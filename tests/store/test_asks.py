@@ -80,18 +80,6 @@ async def test_reminders_that_were_missed_while_no_daemon_ran_are_one(daemon: In
 
 
 @frozen(at=NIGHT, quiet_hours="22:00-07:00")
-async def test_reminders_wait_for_the_end_of_the_quiet_hours_and_the_question_does_not(
-    daemon: InProcessDaemon,
-) -> None:
-    await asked(daemon)
-    assert len(await daemon.inbox("boss")) == 1
-    await daemon.move(hours=7.9)
-    assert await reminders(daemon) == []
-    await daemon.move(hours=0.1)
-    assert len(await reminders(daemon)) == 1
-
-
-@frozen(at=NIGHT, quiet_hours="22:00-07:00")
 async def test_an_ask_ends_in_the_quiet_hours_when_its_time_is_over(daemon: InProcessDaemon) -> None:
     number = await asked(daemon, timeout="1h", default="no")
     await daemon.move(hours=1)

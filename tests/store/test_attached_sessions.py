@@ -94,12 +94,6 @@ def test_a_compacted_session_keeps_its_token(opens: Room, place: str) -> None:
     assert session.token == token and session.listed()["session"] == session.session
 
 
-def test_the_next_session_in_a_directory_is_the_agent_of_the_one_before(opens: Room, place: str) -> None:
-    first = found(opens, place)
-    first.end()
-    assert found(opens, place).name == first.name
-
-
 def test_a_second_session_in_a_directory_is_another_agent(opens: Room, place: str) -> None:
     names = [found(opens, place).name for _ in range(3)]
     base = os.path.basename(place)

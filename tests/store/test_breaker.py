@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -28,16 +26,10 @@ from hiboss.store import (
     run_start,
     schedules,
 )
+from hiboss.store.connection import Row
 from hiboss.store.run_limits import Bounds
 from hiboss.store.run_start import Start, Turn
 from tests.store.chat_scene import BOSS_ID, HIS, HOUR, KAI, NEX, PRIVATE, Scene
-from tests.store.chat_scene import scene as made
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    with made(tmp_path) as running:
-        yield running
 
 
 def pull(scene: Scene, reason: str | None = "enough") -> bool:
@@ -48,10 +40,14 @@ def release(scene: Scene, number: str | None = None) -> bool:
     return scene.write(lambda tx: breaker.release(tx, BOSS_ID, scene.now, number))
 
 
-def last_pull(scene: Scene) -> str:
+def pulled(scene: Scene) -> Row:
     row = breaker.get(scene.connection)
     assert row is not None
-    return str(row["pull"])
+    return row
+
+
+def last_pull(scene: Scene) -> str:
+    return str(pulled(scene)["pull"])
 
 
 def asked(scene: Scene, text: str = "hello") -> None:
@@ -93,8 +89,8 @@ def claimed(scene: Scene, chat: str) -> str | None:
 def test_the_breaker_is_pulled_once_and_the_first_reason_stays(scene: Scene) -> None:
     assert not breaker_holds.is_pulled(scene.connection)
     assert pull(scene, "first") and not pull(scene, "second")
-    row = breaker.get(scene.connection)
-    assert row is not None and (row["reason"], row["address"]) == ("first", "user:boss")
+    row = pulled(scene)
+    assert (row["reason"], row["address"]) == ("first", "user:boss")
     assert breaker.why(row) == 'the breaker is pulled: "first" (hiboss go)'
     assert release(scene) and not release(scene)
     assert breaker.get(scene.connection) is None
@@ -155,8 +151,7 @@ def test_a_run_that_somebody_cancelled_before_stays_cancelled(scene: Scene) -> N
     scene.write(lambda tx: run_cancels.note(tx, turn.run, "by me", BOSS_ID))
     pull(scene)
     assert run(scene, turn)["ends_as"] == "cancelled"
-    row = breaker.get(scene.connection)
-    assert row is not None
+    row = pulled(scene)
     # It is shown until it has ended and after that; what it works on does not wait.
     for status in ("running", "cancelled"):
         found = breaker.stopped_runs(scene.connection, row["pulled_at"])
@@ -188,9 +183,7 @@ def test_the_runs_of_a_pull_are_shown_and_not_those_of_an_earlier_one(scene: Sce
     scene.now += HOUR
     second = scene.begin()
     pull(scene)
-    row = breaker.get(scene.connection)
-    assert row is not None
-    found = breaker.stopped_runs(scene.connection, row["pulled_at"])
+    found = breaker.stopped_runs(scene.connection, pulled(scene)["pulled_at"])
     assert [(one["id"], one["name"], one["status"]) for one in found] == [(second.run, "nex", "running")]
     assert [one["id"] for one in breaker.recorded_runs(scene.connection)] == [second.run]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,15 +10,8 @@ from hiboss.core.contracts.failures import Failure
 from hiboss.store import chat_notes, lanes, run_settlement
 from hiboss.store.run_start import Turn
 from tests.store.chat_scene import HIS, HOUR, NEX, PRIVATE, Scene
-from tests.store.chat_scene import scene as made
 
 LIMIT = Failure("usage_limit", "the limit is reached")
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    with made(tmp_path) as running:
-        yield running
 
 
 def waits(scene: Scene, turn: Turn, seconds: int = 30, *, told: bool = False) -> None:

@@ -18,7 +18,9 @@ from hiboss.store.group_commit import Tx
 from hiboss.store.writer_cache import LiveAddress, WriterCache
 from tests.store.chat_scene import BOSS_ID
 from tests.store.group_house import House
-from tests.store.written_house import Operation, Template, WrittenHouse, template, written_house
+from tests.store.written_house import Operation, Template, WrittenHouse, written_house
+
+pytestmark = pytest.mark.slow
 
 NAMES = ("agent:nex", "agent:kai", "agent:max", "user:ann", "user:boss", "agent:Kai", "group:core")
 TABLES = ("message", "envelope", "participant", "unread", "conversation", "address", "conversation_route")
@@ -125,11 +127,6 @@ def told(house: WrittenHouse, story: list[list[Step]], before: Before) -> tuple[
     return outcomes, rows
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    return template(tmp_path_factory.mktemp("house"))
-
-
 SENDS = st.builds(
     Step,
     st.just("send"),
@@ -146,7 +143,7 @@ CHANGES = st.builds(
     st.sampled_from([False, False, False, True]),
 )
 STORIES = st.lists(st.lists(SENDS | CHANGES, min_size=1, max_size=5), min_size=1, max_size=8)
-SENT = Step("send")
+SENT, TO_ANN = Step("send"), Step("send", to=("user:ann",))
 IN_PLACE = Step("send", "agent:max", ("user:ann",))
 JOINED = [Step("join", "agent:kai"), IN_PLACE]
 
@@ -155,6 +152,16 @@ JOINED = [Step("join", "agent:kai"), IN_PLACE]
 @example([[SENT, Step("archive", number=TALK), SENT], [Step("reopen", number=TALK)], [SENT]])
 @example([[SENT], [Step("route", "agent:max", number=TALK), SENT], [Step("leave", "agent:max"), SENT]])
 @example([[SENT], [Step("leave", "agent:kai"), Step("come", "agent:kai"), SENT]])
+@example([[TO_ANN], [Step("leave", "user:ann"), Step("come", "user:ann")], [TO_ANN]])
+@example(
+    [
+        [SENT],
+        [Step("handoff", "agent:max", number=TALK), SENT],
+        [Step("route", "agent:kai", number=TALK), SENT],
+    ]
+)
+@example([[SENT], [Step("delete", number=TALK), SENT]])
+@example([[SENT], [Step("leave", "agent:kai", fails=True), SENT], [SENT]])
 @example([[Step("join", "user:ann"), Step("route", "agent:max", ("agent:nex",), CORE), IN_PLACE], JOINED])
 @given(story=STORIES)
 def test_the_rows_are_the_same_with_kept_destinations_and_without(

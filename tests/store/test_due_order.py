@@ -6,7 +6,7 @@ In a real database, with the rows that the store itself writes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,11 @@ from hypothesis import strategies as st
 from hiboss.core.address import BOSS, Address
 from hiboss.core.contracts.adapter import Chat
 from hiboss.core.envelope import Draft, Priority
-from hiboss.core.paths import Home
 from hiboss.store import agents, bindings, boss, due_envelopes, envelope_rows, messages
 from hiboss.store.bindings import NewBinding
-from hiboss.store.connection import Connection, connect
+from hiboss.store.connection import Connection
 from hiboss.store.group_commit import Tx
-from hiboss.store.migrations import migrate
+from tests.store.chat_scene import fresh
 from tests.store.test_flat import BOSS_ID, NEX_ID, NOW, POPULATIONS, Hot, not_flat
 
 MINUTE = 60_000
@@ -57,26 +56,12 @@ class Box:
             for one in due_envelopes.due(self.connection, self.nex, NOW, limit, conversation=conversation)
         ]
 
-    def conversation(self, number: int) -> int:
-        query = "SELECT conversation FROM message JOIN envelope e ON e.message = message.id WHERE e.id = ?"
-        return int(self.connection.execute(query, (number,)).fetchone()[0])
-
-
-@contextmanager
-def opened(directory: Path) -> Iterator[Box]:
-    home = Home(str(directory / "home"))
-    home.create()
-    with closing(connect(home, wait_seconds=1)) as connection:
-        migrate(connection, home)
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.execute("BEGIN")
-        yield Box(connection)
-
 
 @pytest.fixture(scope="module")
 def opened_box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    with opened(tmp_path_factory.mktemp("due")) as found:
-        yield found
+    with fresh(tmp_path_factory.mktemp("due")) as (connection, _):
+        connection.execute("BEGIN")
+        yield Box(connection)
 
 
 @contextmanager
@@ -104,26 +89,10 @@ def test_nothing_is_due_in_an_empty_box(box: Box) -> None:
     assert box.due() == [] and due_envelopes.count(box.connection, box.nex, 10) == 0
 
 
-def test_priority_goes_before_arrival(box: Box) -> None:
-    low, normal, high, critical = (box.put(one) for one in (LOW, NORMAL, HIGH, CRITICAL))
-    assert box.due() == [critical, high, normal, low]
-
-
-def test_within_a_priority_the_first_to_arrive_is_first(box: Box) -> None:
-    numbers = [box.put(HIGH, writer=place % 3) for place in range(7)]
-    assert box.due() == numbers and box.due(3) == numbers[:3]
-
-
 @pytest.mark.parametrize(("minutes", "first"), [(14.99, "high"), (15, "low"), (16, "low")])
 def test_after_15_minutes_anything_counts_as_critical(box: Box, minutes: float, first: str) -> None:
     low, high = box.put(LOW, minutes), box.put(HIGH)
     assert box.due() == ([low, high] if first == "low" else [high, low])
-
-
-def test_what_has_waited_long_stands_in_one_line_with_what_is_critical(box: Box) -> None:
-    older, critical_then = box.put(LOW, 30), box.put(CRITICAL, 29)
-    old, critical_now, fresh = box.put(NORMAL, 20), box.put(CRITICAL), box.put(HIGH)
-    assert box.due() == [older, critical_then, old, critical_now, fresh]
 
 
 def test_deferred_mail_waits_from_its_arrival_and_not_from_its_writing(box: Box) -> None:
@@ -181,13 +150,6 @@ def test_what_must_be_acknowledged_by_a_time_is_due_all_the_same(box: Box) -> No
 def test_what_was_overdue_when_it_arrived_does_not_change_who_is_first_of_one(box: Box) -> None:
     high, fresh, overdue = box.put(HIGH), box.put(NORMAL), box.put(NORMAL, 90)
     assert box.due() == [high, fresh, overdue] and box.due(1) == [high]
-
-
-def test_of_one_conversation_only_its_own_come_in_the_same_order(box: Box) -> None:
-    first, other, second, urgent = box.put(), box.put(CRITICAL, writer=1), box.put(), box.put(HIGH)
-    assert box.due(10, box.conversation(first)) == [urgent, first, second]
-    assert box.due(2, box.conversation(first)) == [urgent, first]
-    assert box.due(10, box.conversation(other)) == [other]
 
 
 ENVELOPES = st.lists(
@@ -256,11 +218,13 @@ def a_letter_of_the_boss(connection: Connection, size: int) -> None:
     tx.cache.flush()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("population", ["pending", "settled", "deferred"])
 def test_what_is_due_costs_the_same_among_20_000_as_among_1_000(tmp_path: Path, population: str) -> None:
     assert not_flat(tmp_path, POPULATIONS[population], HOT, prepare=a_letter_of_the_boss) == {}
 
 
+@pytest.mark.slow
 def test_the_counting_notices_when_a_conversation_is_looked_for_in_all_that_is_due(tmp_path: Path) -> None:
     slow: dict[str, Hot] = {
         "one conversation": lambda c, n: c.execute(

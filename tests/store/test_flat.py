@@ -1,4 +1,4 @@
-"""Hot statements cost the same among 20,000 rows as among 1,000; flat_soak.py does it with 100,000 (DESIGN §9).
+"""Hot statements cost the same among 20,000 rows as among 1,000; flat_soak.py does it with 100,000.
 
 Counted exactly, in steps of SQLite's virtual machine, so no clock is involved; allowed is a fifth more.
 What costs twice as much among 100,000 costs a fifth more among 20,000, and those are filled in a fifth of
@@ -40,8 +40,10 @@ from hiboss.store import (
 from hiboss.store.connection import Connection, connect
 from hiboss.store.group_commit import Tx
 from hiboss.store.invariants import violations
-from hiboss.store.migrations import migrate
 from hiboss.store.paging import Position, Query
+from tests.store.chat_scene import fresh
+
+pytestmark = pytest.mark.slow
 
 SMALL, LARGE = 1_000, int(os.environ.get("FLAT_ROWS", "20000"))
 ALLOWED = 1.2  # times as much
@@ -97,11 +99,7 @@ def _template(directory: Path, population: dict[str, str], size: int) -> Path:
 
 
 def _filled_anew(directory: Path, population: dict[str, str], size: int) -> str:
-    home = Home(str(directory / "home"))
-    home.create()
-    with closing(connect(home, wait_seconds=1)) as connection:
-        migrate(connection, home)
-        connection.execute("PRAGMA synchronous = OFF")
+    with fresh(directory / "home") as (connection, home):
         connection.execute("BEGIN")
         tx = Tx(connection)
         assert boss.add_boss(tx, "Ada", "UTC", NOW) == BOSS_ID

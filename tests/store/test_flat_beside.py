@@ -20,6 +20,8 @@ from hiboss.store.intake import NewUpdate
 from tests.store.test_flat import ADA_ID, FRESH, NEX_ID, NOW, SETTLED, Hot, not_flat, write
 from tests.store.test_flat_runs import START, with_agents
 
+pytestmark = pytest.mark.slow
+
 MINE = 1
 FACTS = '{"chat": {"id": "-9", "kind": "group", "title": "ops"}, "author": {"name": "Bob"}}'
 

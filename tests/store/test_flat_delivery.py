@@ -34,6 +34,8 @@ from hiboss.store.intake import NewUpdate
 from hiboss.store.lane_failures import Scope
 from tests.store.test_flat import FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
 
+pytestmark = pytest.mark.slow
+
 MINE, OTHERS = 1, 2  # the bindings
 PLACE_ID = 4
 PLACE = Lane(PLACE_ID, MINE)

@@ -30,6 +30,8 @@ from tests.store.test_flat import (
     not_flat,
 )
 
+pytestmark = pytest.mark.slow
+
 AUTH = AnyTag("scope", (Tag("scope", "module", "auth"),))
 ISSUE = AnyTag("ref", (Tag("ref", "issue", "42"),))
 CALLED = AnyTag("mentions", (*list_query.mention("nex", "agent"), *list_query.mention("reviewer", "role")))

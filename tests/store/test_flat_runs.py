@@ -41,6 +41,8 @@ from hiboss.store.run_limits import Bounds
 from hiboss.store.run_start import Start, Turn
 from tests.store.test_flat import ADA_ID, BOSS_ID, FRESH, NEX_ID, NOW, POPULATIONS, Hot, not_flat, write
 
+pytestmark = pytest.mark.slow
+
 BOOT = 1
 TODAY = NOW - 3_600_000
 START = Start("hbr_for-the-flat-test", NOW, BOOT, Bounds(16, 50, TODAY, NOW + 3_600_000))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import resource
 from collections.abc import Iterator
@@ -12,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from hiboss.core.errors import StoreFull
-from hiboss.core.settings import DEFAULTS
-from hiboss.store.connection import connect
-from hiboss.store.group_commit import Tx, Writer
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import can_mount, mount, set_up, started, unmount, wait_until
+from tests.support.daemons import can_mount, mount, set_up, started, unmount
 from tests.support.forked_daemons import spawn
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 MIB = 1024 * 1024
 
@@ -61,20 +59,21 @@ class TinyDisk:
         filler.unlink()
 
 
-# Without the right to mount there is no tiny disk; the file limit serves everywhere.
-DISKS: list[type[Any]] = [FileLimit, TinyDisk] if can_mount() else [FileLimit]
+@pytest.fixture
+def tiny(tmp_path: Path) -> Iterator[TinyDisk]:
+    if not can_mount():
+        pytest.skip("needs the right to mount")
+    place = tmp_path / "small"
+    place.mkdir()
+    assert mount(place)
+    yield TinyDisk(place)
+    unmount(place)
 
 
-@pytest.fixture(params=DISKS, ids=lambda kind: kind.__name__)
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    if request.param is FileLimit:
-        yield FileLimit(tmp_path)
-        return
-    assert mount(tmp_path)
-    try:
-        yield TinyDisk(tmp_path)
-    finally:
-        unmount(tmp_path)
+@pytest.fixture(params=["file limit", "tiny disk"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """The file limit serves everywhere."""
+    return FileLimit(tmp_path) if request.param == "file limit" else request.getfixturevalue("tiny")
 
 
 def send(daemon: RunningDaemon, number: int) -> Any:
@@ -131,132 +130,67 @@ def test_an_attachment_for_which_there_is_no_space_is_refused_and_leaves_nothing
         daemon.check()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in DISKS if kind is TinyDisk] or ["nothing to mount"])
 def test_a_token_or_a_secret_for_which_there_is_no_space_is_refused_as_such_and_leaves_nothing(
-    kind: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    tiny: TinyDisk, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    if kind is not TinyDisk:
-        assert not can_mount()
-        return
-    assert mount(tmp_path)
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    try:
-        with started(tmp_path) as daemon:
-            boss, old = daemon.token("boss"), daemon.token("nex")
-            bound = daemon.call(
-                "agent.bind", token=boss, name="nex", adapter_type="folder", settings={"path": str(elsewhere)}
-            )
-            hook = {"provider": "webhook", "settings": {"url": "http://127.0.0.1:9/"}}
-            calls: list[tuple[str, dict[str, Any]]] = [
-                ("agent.register", {"name": "ada", "profile": True}),
-                ("user.register", {"name": "zoe", "profile": True}),
-                ("agent.register", {"name": "bob", **hook}),
-                ("agent.set", {"name": "nex", **hook}),
-                ("agent.token.rotate", {"name": "nex", "profile": True}),
-            ]
-            before = [sorted(os.listdir(place)) for place in (daemon.home.tokens, daemon.home.secrets)]
-            with TinyDisk(tmp_path).full():
-                for method, params in calls:
-                    with pytest.raises(Answered) as refused:
-                        daemon.call(method, token=boss, **params)
-                    assert refused.value.stable_code == "store_full", method
-                    assert "Free some space" in refused.value.message
-            assert before == [
-                sorted(os.listdir(place)) for place in (daemon.home.tokens, daemon.home.secrets)
-            ]
-            names = [one["name"] for one in daemon.call("agent.list", token=boss)["agents"]]
-            assert not {"ada", "bob"} & set(names)
-            assert daemon.call("agent.self", token=old)["agent"]["provider"] is None
-            daemon.call("envelope.send", token=old, to=bound["address"], text="posted")
-            for method, params in calls:
-                daemon.call(method, token=boss, **params)
-            assert daemon.call("agent.self", token=daemon.token("nex"))["agent"]["provider"] == "webhook"
-            daemon.check()
-    finally:
-        unmount(tmp_path)
-
-
-@pytest.mark.parametrize("kind", [kind for kind in DISKS if kind is TinyDisk] or ["nothing to mount"])
-def test_a_folder_on_a_full_disk_keeps_mail_waiting_and_says_why(kind: Any, tmp_path: Path) -> None:
-    if kind is not TinyDisk:
-        assert not can_mount()
-        return
-    (tmp_path / "small").mkdir()
-    assert mount(tmp_path / "small")
-    try:
-        with started(tmp_path) as daemon:
-            boss, root = daemon.token("boss"), tmp_path / "small" / "reports"
-            bound = daemon.call(
-                "agent.bind", token=boss, name="nex", adapter_type="folder", settings={"path": str(root)}
-            )
-            with TinyDisk(tmp_path / "small").full():
-                (root / "in" / "refused.json").touch()
-                sent = {"to": bound["address"], "text": "x" * 10_000}
-                (number,) = daemon.call("envelope.send", token=daemon.token("nex"), **sent)["ids"]
-                wait_until(lambda: daemon.call("lane.list", token=boss)["lanes"][0]["failures"] == 1)
-                assert "No space left" in daemon.call("lane.list", token=boss)["lanes"][0]["last_error"]
-                assert [name for name in os.listdir(root / "out") if not name.startswith(".")] == []
-            wait_until(lambda: (root / "broken" / "refused.json").exists())
-            assert (root / "broken" / "refused.json.reason.txt").read_text().strip()
-            daemon.call("lane.retry", token=boss, address=bound["address"])
-            wait_until(lambda: (root / "out" / f"{number}.txt").exists())
-            assert (root / "out" / f"{number}.txt").stat().st_size == 10_000
-    finally:
-        unmount(tmp_path / "small")
-
-
-@pytest.mark.parametrize("kind", [kind for kind in DISKS if kind is TinyDisk] or ["nothing to mount"])
-def test_a_daemon_cannot_start_on_a_full_disk_and_says_so(kind: Any, tmp_path: Path) -> None:
-    if kind is not TinyDisk:
-        assert not can_mount()  # where there is no tiny disk, there must be a reason
-        return
-    assert mount(tmp_path)
-    try:
-        home = set_up(tmp_path)
-        with TinyDisk(tmp_path).full(), pytest.raises(Answered) as refused:
-            spawn(home, {})
-        assert refused.value.stable_code == "store_full"
-        assert "Traceback" not in refused.value.message
-        daemon = RunningDaemon(home)
-        daemon.start()
-        assert daemon.stop() == 0
-    finally:
-        unmount(tmp_path)
-
-
-def test_a_full_database_costs_every_operation_of_the_group_and_no_later_one(tmp_path: Path) -> None:
-    home = set_up(tmp_path)
-
-    def note(name: str, size: int) -> Any:
-        def operation(tx: Tx) -> str:
-            tx.execute("INSERT INTO config (key, value) VALUES (?, ?)", (name, "x" * size))
-            return name
-
-        return operation
-
-    async def fill() -> tuple[list[Any], list[Any]]:
-        connection = connect(home, wait_seconds=1)
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {pages + 5}")
-        writer = Writer(connection, home, DEFAULTS)
-        sizes = [10, 10, 100_000, 10]
-        full = await asyncio.gather(
-            *(writer.submit(note(f"full {n}", size)) for n, size in enumerate(sizes)), return_exceptions=True
+    with started(tiny.directory) as daemon:
+        boss, old = daemon.token("boss"), daemon.token("nex")
+        bound = daemon.call(
+            "agent.bind", token=boss, name="nex", adapter_type="folder", settings={"path": str(elsewhere)}
         )
-        later = await asyncio.gather(*(writer.submit(note(f"later {n}", 10)) for n in range(3)))
-        await writer.close()
-        connection.close()
-        return full, later
+        hook = {"provider": "webhook", "settings": {"url": "http://127.0.0.1:9/"}}
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("agent.register", {"name": "ada", "profile": True}),
+            ("user.register", {"name": "zoe", "profile": True}),
+            ("agent.register", {"name": "bob", **hook}),
+            ("agent.set", {"name": "nex", **hook}),
+            ("agent.token.rotate", {"name": "nex", "profile": True}),
+        ]
+        before = [sorted(os.listdir(place)) for place in (daemon.home.tokens, daemon.home.secrets)]
+        with tiny.full():
+            for method, params in calls:
+                with pytest.raises(Answered) as refused:
+                    daemon.call(method, token=boss, **params)
+                assert refused.value.stable_code == "store_full", method
+                assert "Free some space" in refused.value.message
+        assert before == [sorted(os.listdir(place)) for place in (daemon.home.tokens, daemon.home.secrets)]
+        names = [one["name"] for one in daemon.call("agent.list", token=boss)["agents"]]
+        assert not {"ada", "bob"} & set(names)
+        assert daemon.call("agent.self", token=old)["agent"]["provider"] is None
+        daemon.call("envelope.send", token=old, to=bound["address"], text="posted")
+        for method, params in calls:
+            daemon.call(method, token=boss, **params)
+        assert daemon.call("agent.self", token=daemon.token("nex"))["agent"]["provider"] == "webhook"
+        daemon.check()
 
-    full, later = asyncio.run(fill())
-    refused = [one for one in full if isinstance(one, StoreFull)]
-    # The writer may have begun with the first before the others were there.
-    assert refused and len(refused) + full.count("full 0") == 4
-    assert later == ["later 0", "later 1", "later 2"]
-    connection = connect(home, wait_seconds=1, read_only=True)
-    keys = {
-        row[0]
-        for row in connection.execute("SELECT key FROM config WHERE key LIKE 'full %' OR key LIKE 'later %'")
-    }
-    connection.close()
-    assert keys == {one for one in [*full, *later] if isinstance(one, str)}
+
+def test_a_folder_on_a_full_disk_keeps_mail_waiting_and_says_why(tiny: TinyDisk, tmp_path: Path) -> None:
+    with started(tmp_path) as daemon:
+        boss, root = daemon.token("boss"), tiny.directory / "reports"
+        bound = daemon.call(
+            "agent.bind", token=boss, name="nex", adapter_type="folder", settings={"path": str(root)}
+        )
+        with tiny.full():
+            (root / "in" / "refused.json").touch()
+            sent = {"to": bound["address"], "text": "x" * 10_000}
+            (number,) = daemon.call("envelope.send", token=daemon.token("nex"), **sent)["ids"]
+            wait_until(lambda: daemon.call("lane.list", token=boss)["lanes"][0]["failures"] == 1)
+            assert "No space left" in daemon.call("lane.list", token=boss)["lanes"][0]["last_error"]
+            assert [name for name in os.listdir(root / "out") if not name.startswith(".")] == []
+        wait_until(lambda: (root / "broken" / "refused.json").exists())
+        assert (root / "broken" / "refused.json.reason.txt").read_text().strip()
+        daemon.call("lane.retry", token=boss, address=bound["address"])
+        wait_until(lambda: (root / "out" / f"{number}.txt").exists())
+        assert (root / "out" / f"{number}.txt").stat().st_size == 10_000
+
+
+def test_a_daemon_cannot_start_on_a_full_disk_and_says_so(tiny: TinyDisk) -> None:
+    home = set_up(tiny.directory)
+    with tiny.full(), pytest.raises(Answered) as refused:
+        spawn(home, {})
+    assert refused.value.stable_code == "store_full"
+    assert "Traceback" not in refused.value.message
+    daemon = RunningDaemon(home)
+    daemon.start()
+    assert daemon.stop() == 0

@@ -8,7 +8,6 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,20 +18,14 @@ from hiboss.store import agents
 from hiboss.store.group_commit import LINGER_SECONDS, Tx, Writer
 from hiboss.store.planned_writes import settle
 from tests.store.chat_scene import NEX
-from tests.store.written_house import Operation, Template, WrittenHouse, template, written_house
+from tests.store.written_house import Operation, WrittenHouse
 
 KAI, MAX = Address("agent", "kai"), Address("agent", "max")
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    return template(tmp_path_factory.mktemp("house"))
-
-
 @pytest.fixture
-def house(empty: Template, tmp_path: Path) -> Iterator[WrittenHouse]:
-    with written_house(empty, tmp_path / "copy") as made:
-        yield made
+def house(written: WrittenHouse) -> WrittenHouse:
+    return written
 
 
 class Counted:
@@ -275,24 +268,6 @@ def test_a_caller_that_cannot_be_told_keeps_no_answer_from_the_others(
     (record,) = caplog.records
     assert record.getMessage() == "A caller could not be told." and record.exc_info is not None
     assert str(record.exc_info[1]) == "the caller is broken"
-
-
-def test_what_is_half_done_is_undone_and_the_rest_of_its_group_is_written(house: WrittenHouse) -> None:
-    lost = house.sending(NEX, KAI, text="lost")
-
-    def half_done(tx: Tx) -> None:
-        lost(tx)
-        raise ValueError("after its work")
-
-    before, failed, after = house.group(
-        house.sending(NEX, KAI, text="before"), half_done, house.sending(NEX, KAI, text="after")
-    )
-    assert type(failed) is ValueError
-    found = house.execute("SELECT id, text, seq FROM message WHERE conversation = ?", before.conversation)
-    assert [(row["id"], row["text"], row["seq"]) for row in found] == [
-        (before.message, "before", 1),
-        (after.message, "after", 2),
-    ]
 
 
 @pytest.mark.parametrize("more", [0, 1, 2])

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from hiboss.core.events import ControlSent, RunProgress, TypingChanged
 from hiboss.store import fact_parties, groups
-from tests.store.chat_scene import BOSS_ID, KAI, NEX, scene
+from tests.store.chat_scene import BOSS_ID, KAI, NEX
 from tests.store.group_house import CORE, House
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with scene(tmp_path) as made:
-        yield House(made)
 
 
 def progress(house: House, group: int) -> RunProgress:

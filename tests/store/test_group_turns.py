@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from hiboss.store import agents, groups, overdue, session_scopes
-from tests.store.chat_scene import BOSS_ID, KAI, NEX, scene
+from tests.store.chat_scene import BOSS_ID, KAI, NEX
 from tests.store.group_house import CORE, House
 
 HOUR = 3_600_000
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with scene(tmp_path) as made:
-        yield House(made)
 
 
 def turn_shows(house: House) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
@@ -26,15 +25,8 @@ from hiboss.core.errors import (
     UnknownRecipient,
 )
 from hiboss.store import agents, group_members, groups, users
-from tests.store.chat_scene import BOSS_ID, KAI, NEX, scene
+from tests.store.chat_scene import BOSS_ID, KAI, NEX
 from tests.store.group_house import CORE, House
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with scene(tmp_path) as made:
-        yield House(made)
-
 
 # --- creating, and names -------------------------------------------------------------
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +11,8 @@ from hiboss.core.envelope import Draft, Lane
 from hiboss.core.errors import NotBound
 from hiboss.store import agents, bindings, forwarding, messages, own_messages, users
 from hiboss.store.group_commit import Tx
-from tests.store.chat_scene import BOSS_ID, HIS, KAI, NEX, PRIVATE, scene
+from tests.store.chat_scene import BOSS_ID, HIS, KAI, NEX, PRIVATE
 from tests.store.route_cast import BOB, Cast
-
-
-@pytest.fixture
-def chat(tmp_path: Path) -> Iterator[Cast]:
-    with scene(tmp_path) as made:
-        yield Cast(made)
-
 
 # --- to a person -------------------------------------------------------------------------
 

@@ -20,6 +20,8 @@ from hiboss.store.invariants import violations
 from hiboss.store.migrations import migrate
 from tests.store.later_schema import LATER, ROWS, VIEWS, content, tomorrow
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

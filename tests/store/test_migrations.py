@@ -33,6 +33,7 @@ from tests.store.later_schema import (
     tomorrow,
 )
 from tests.support.daemons import started
+from tests.support.sweeps import sweep
 
 
 @pytest.fixture
@@ -236,7 +237,7 @@ TABLES = [
         "trace_limit",
     ),
     *("attached_session", "provider_session", "ask", "ask_rule", "control", "conversation_route", "breaker"),
-    *("config", "counter", "poll_position", "quiet_notice", "state_watch", "webhook_subscription"),
+    *("config", "counter", "poll_position", "quiet_notice", "state_watch"),
 ]
 
 
@@ -247,28 +248,35 @@ def test_the_tables_tried_below_are_all_there_are(connection: Connection) -> Non
     assert found == set(TABLES)
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_a_later_migration_may_rebuild_a_table_that_others_refer_to(
-    home: Home, connection: Connection, table: str
-) -> None:
-    before = rows(connection)
-
-    def m0002_rebuild(db: Database) -> None:
+def rebuilding(table: str) -> Step:
+    def step(db: Database) -> None:
         rebuild(db, table)
         db.execute(f"ALTER TABLE {table} ADD COLUMN added TEXT")
 
-    migrate(connection, home, tomorrow(m0002_rebuild))
-    after = rows(connection)
-    assert after.pop(table) == [(*row, None) for row in before.pop(table)]
-    assert {name: after[name] for name in before} == before
-    assert violations(connection) == []
-    assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
-    with pytest.raises(sqlite3.IntegrityError):  # what refers to it still does
-        connection.execute(
-            "INSERT INTO run (agent, status, provider, boot, started_at) VALUES (9, 'failed', '', 1, 1)"
-        )
-    with pytest.raises(sqlite3.IntegrityError):
-        connection.execute("DELETE FROM address WHERE id = 2")
+    step.__name__ = f"m0002_rebuild_{table}"
+    return step
+
+
+def test_later_migrations_may_rebuild_tables_that_others_refer_to(home: Home, connection: Connection) -> None:
+    """One table after the other, each by a migration of its own."""
+    steps: list[Step] = []
+    with sweep() as row:
+        for table in TABLES:
+            before = rows(connection)
+            steps.append(rebuilding(table))
+            with row(table):
+                migrate(connection, home, tomorrow(*steps))
+                after = rows(connection)
+                assert after.pop(table) == [(*one, None) for one in before.pop(table)]
+                assert after == before
+                assert violations(connection) == []
+                assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
+                for statement in (  # what refers to it still does
+                    "INSERT INTO run (agent, status, provider, boot, started_at) VALUES (9, 'failed', '', 1, 1)",
+                    "DELETE FROM address WHERE id = 2",
+                ):
+                    with pytest.raises(sqlite3.IntegrityError):
+                        connection.execute(statement)
 
 
 @pytest.mark.parametrize("rows_left", [True, False])
@@ -326,7 +334,9 @@ def test_a_migration_waits_for_a_program_that_is_writing(home: Home, connection:
     with closing(connect(home, wait_seconds=5)) as other:
         other.execute("BEGIN IMMEDIATE")
         other.execute("INSERT INTO config (key, value) VALUES ('other', 'was first')")
-        commit = threading.Timer(0.2, other.execute, ("COMMIT",))
+        commit = threading.Timer(
+            0.2, other.execute, ("COMMIT",)
+        )  # while the migration waits, or before: both are right
 
         def traced(statement: str) -> None:
             if "foreign_keys = OFF" in statement:

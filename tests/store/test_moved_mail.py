@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +14,7 @@ from hiboss.store import agents, envelopes, forwarding, leases, overdue, run_can
 from hiboss.store.group_commit import Tx
 from hiboss.store.invariants import violations
 from hiboss.store.run_start import Turn
-from tests.store.chat_scene import BOSS_ID, NEX, scene
+from tests.store.chat_scene import BOSS_ID, NEX, Scene
 from tests.store.route_cast import Cast
 
 
@@ -52,9 +50,8 @@ class Walk(Cast):
 
 
 @pytest.fixture
-def chat(tmp_path: Path) -> Iterator[Walk]:
-    with scene(tmp_path) as made:
-        yield Walk(made)
+def chat(scene: Scene) -> Walk:
+    return Walk(scene)
 
 
 # --- the envelope stays ------------------------------------------------------------------
@@ -272,6 +269,7 @@ class Random:
                 self.ends(agent, "done")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_every_message_is_settled_once_whatever_way_it_takes(chat: Walk, seed: int) -> None:
     walk = Random(chat, seed)

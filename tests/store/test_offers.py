@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -21,8 +20,9 @@ from hiboss.store import (
     run_settlement,
 )
 from hiboss.store.invariants import violations
+from hiboss.store.run_start import Turn
 from hiboss.store.writer_cache import LiveAddress
-from tests.store.chat_scene import BOSS_ID, HOUR, KAI, NEX, scene
+from tests.store.chat_scene import BOSS_ID, HOUR, KAI, NEX
 from tests.store.group_house import CORE, House
 
 BROKEN = Failure("broken", "it is broken")
@@ -30,13 +30,11 @@ OPEN, ALONG, DONE, FAILED = "open", "along", "done", "failed"
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with scene(tmp_path) as chat:
-        made = House(chat)
-        made.create(BOSS_ID)
-        for one in (NEX, KAI, made.max):
-            made.add(BOSS_ID, one, respond="claim")
-        yield made
+def house(house: House) -> House:
+    house.create(BOSS_ID)
+    for one in (NEX, KAI, house.max):
+        house.add(BOSS_ID, one, respond="claim")
+    return house
 
 
 def states(house: House, message: int) -> list[str]:
@@ -68,20 +66,39 @@ def test_who_begins_a_turn_takes_it_from_the_others_who_read_it_along(house: Hou
     assert states(house, message) == [ALONG, DONE, ALONG]
 
 
-def test_a_failed_turn_that_is_not_repeated_gives_it_back(house: House) -> None:
-    message = house.send(BOSS_ID, CORE)
-    turn = house.begin(KAI)
-    house.write(lambda tx: run_settlement.give_up(tx, turn, BROKEN, house.now))
-    assert states(house, message) == [OPEN, FAILED, OPEN]
-    house.complete(house.begin(NEX))
-    assert states(house, message) == [DONE, FAILED, ALONG]
+ENDS: dict[str, tuple[Callable[[House, Turn], object], str, int]] = {  # how, kai's state, who takes it then
+    "failed": (
+        lambda house, turn: house.write(lambda tx: run_settlement.give_up(tx, turn, BROKEN, house.now)),
+        FAILED,
+        NEX,
+    ),
+    "ended and given up": (
+        lambda house, turn: house.write(
+            lambda tx: run_settlement.cancel(tx, turn, "interrupted", "deaf", house.now, gives_up=True)
+        ),
+        FAILED,
+        NEX,
+    ),
+    "failed, to be repeated": (lambda house, turn: house.fail(turn), OPEN, KAI),
+    "ended, and due again": (
+        lambda house, turn: house.write(
+            lambda tx: run_settlement.cancel(tx, turn, "interrupted", "its session ended", house.now)
+        ),
+        OPEN,
+        NEX,
+    ),
+}
 
 
-def test_a_turn_that_ends_and_is_given_up_gives_it_back(house: House) -> None:
+@pytest.mark.parametrize("way", ENDS)
+def test_a_turn_that_does_not_end_well_gives_it_back(house: House, way: str) -> None:
+    end, of_kai, next_one = ENDS[way]
     message = house.send(BOSS_ID, CORE)
-    turn = house.begin(KAI)
-    house.write(lambda tx: run_settlement.cancel(tx, turn, "interrupted", "deaf", house.now, gives_up=True))
-    assert states(house, message) == [OPEN, FAILED, OPEN]
+    end(house, house.begin(KAI))
+    assert states(house, message) == [OPEN, of_kai, OPEN]
+    house.complete(house.begin(next_one))
+    along = FAILED if of_kai == FAILED else ALONG
+    assert states(house, message) == ([ALONG, DONE, ALONG] if next_one == KAI else [DONE, along, ALONG])
 
 
 def test_what_may_have_crashed_the_daemon_is_given_to_nobody_else(house: House) -> None:
@@ -91,14 +108,6 @@ def test_what_may_have_crashed_the_daemon_is_given_to_nobody_else(house: House) 
         house.crash()
     assert states(house, message) == [ALONG, FAILED, ALONG]
     assert house.begins(NEX) is None
-
-
-def test_a_failed_turn_that_is_repeated_gives_it_back_too(house: House) -> None:
-    message = house.send(BOSS_ID, CORE)
-    house.fail(house.begin(KAI))
-    assert states(house, message) == [OPEN] * 3
-    house.complete(house.begin(KAI))
-    assert states(house, message) == [ALONG, DONE, ALONG]
 
 
 def test_what_waits_for_a_retry_ends_when_another_one_takes_it(house: House) -> None:
@@ -188,15 +197,6 @@ def test_who_is_removed_with_an_offer_in_hand_gives_it_to_the_others(house: Hous
     assert states(house, message) == [OPEN, OPEN]
     house.complete(house.begin(house.max))
     assert states(house, message) == [ALONG, DONE]
-
-
-def test_a_turn_that_was_ended_and_is_due_again_is_offered_to_all(house: House) -> None:
-    message = house.send(BOSS_ID, CORE)
-    turn = house.begin(KAI)
-    house.write(lambda tx: run_settlement.cancel(tx, turn, "interrupted", "its session ended", house.now))
-    assert states(house, message) == [OPEN] * 3
-    house.complete(house.begin(NEX))
-    assert states(house, message) == [DONE, ALONG, ALONG]
 
 
 @pytest.mark.parametrize("put_away", ["acknowledged", "trashed"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +10,7 @@ from hiboss.core.address import Address
 from hiboss.core.envelope import Status
 from hiboss.store import destinations, envelopes
 from tests.store.chat_scene import BOSS_ID, NEX
-from tests.store.written_house import Template, WrittenHouse, template, written_house
+from tests.store.written_house import WrittenHouse
 
 KAI, MAX, ANN, BOSS = (
     Address(*one.split(":")) for one in ("agent:kai", "agent:max", "user:ann", "user:boss")
@@ -28,15 +26,9 @@ NUMBERED = {
 }  # differ by their nature
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    return template(tmp_path_factory.mktemp("house"))
-
-
 @pytest.fixture
-def house(empty: Template, tmp_path: Path) -> Iterator[WrittenHouse]:
-    with written_house(empty, tmp_path / "copy") as made:
-        yield made
+def house(written: WrittenHouse) -> WrittenHouse:
+    return written
 
 
 def rows(house: WrittenHouse, message: int) -> dict[str, list[dict[str, Any]]]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from hiboss.core.address import BACKGROUND
@@ -23,15 +20,8 @@ from hiboss.store.connection import Connection
 from hiboss.store.provider_sessions import SessionKind, SessionStart
 from hiboss.store.run_limits import Bounds
 from hiboss.store.run_start import Start, Turn
-from tests.store.chat_scene import BOSS_ID, BOSS_IN_GROUP, GROUP, HIS, KAI, NEX, scene
+from tests.store.chat_scene import BOSS_ID, BOSS_IN_GROUP, GROUP, HIS, KAI, NEX
 from tests.store.session_office import KAI_ADDRESS, NEX_ADDRESS, OWN, THEIRS, Office
-
-
-@pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
-    with scene(tmp_path) as made:
-        yield Office(made)
-
 
 # --- whose it is -------------------------------------------------------------------------
 
@@ -118,8 +108,7 @@ def test_another_scope_begins_new_sessions_also_on_the_way_back(office: Office) 
 def test_another_scope_during_a_turn_keeps_its_session_from_being_resumed(office: Office) -> None:
     turn = office.waits()
     office.set(session_scope="agent")
-    office.notes(turn)
-    office.ends(turn)
+    office.finishes(turn)
     office.set(session_scope="person")
     office.send(BOSS_ID, NEX_ADDRESS)
     assert office.begin().session != turn.session
@@ -192,8 +181,7 @@ def test_a_turn_in_the_background_has_none(office: Office) -> None:
     turn = office.write(lambda tx: run_start.begin_background(tx, row["id"], start))
     assert turn is not None and (turn.session, turn.session_is_new) == (None, False)
     before = office.sessions()
-    office.notes(turn, "s-other")
-    office.ends(turn)
+    office.finishes(turn, "s-other")
     assert office.sessions() == before
 
 
@@ -205,8 +193,7 @@ def test_an_id_of_the_provider_replaces_the_one_that_hiboss_made_and_the_memory_
     office.write(lambda tx: provider_sessions.note_memory(tx, first.run, "hash"))
     office.ends(first)
     turn = office.waits()
-    office.notes(turn, "forked")
-    office.ends(turn)
+    office.finishes(turn, "forked")
     again = office.waits()
     assert (again.session, again.session_is_new) == ("forked", False)
     assert provider_sessions.memory_hash(office.connection, again.run) == "hash"
@@ -222,8 +209,7 @@ def test_a_refresh_ends_the_sessions_of_one_conversation_or_all(office: Office) 
     assert office.refresh(conversation=row["conversation"]) == 0
     turn = office.waits()
     assert turn.session != boss and turn.session_why_new == "refreshed"
-    office.notes(turn)
-    office.ends(turn)
+    office.finishes(turn)
     assert office.asked(office.ann) == ann
     assert office.refresh() == 2
     assert office.asked() != turn.session and office.asked(office.ann) != ann
@@ -242,8 +228,7 @@ def test_a_run_under_way_keeps_a_refreshed_session_and_does_not_bring_it_back(
     [run] = office.execute("SELECT session FROM run")
     assert run["session"] == ("one" if confirmed else turn.session)  # it goes on
     office.notes(turn, "one")
-    office.notes(turn, "two")
-    office.ends(turn)
+    office.finishes(turn, "two")
     again = office.waits().session
     assert again is None if kinds is THEIRS else again not in ("one", "two", turn.session)
 
@@ -251,8 +236,7 @@ def test_a_run_under_way_keeps_a_refreshed_session_and_does_not_bring_it_back(
 def test_a_refresh_after_a_loss_means_that_it_is_to_know_nothing(office: Office) -> None:
     office.kinds = THEIRS
     turn = office.waits()
-    office.notes(turn, "one")
-    office.ends(turn)
+    office.finishes(turn, "one")
     turn = office.waits()
     office.write(lambda tx: provider_sessions.lost(tx, turn.told, "one", None, office.now))
     office.crash()
@@ -269,8 +253,7 @@ def test_a_lost_session_is_replaced_by_a_new_id_also_after_a_crash(office: Offic
     office.crash()
     again = office.begin()
     assert (again.session, again.session_is_new, again.session_why_new) == ("fresh", True, "lost")
-    office.notes(again)
-    office.ends(again)
+    office.finishes(again)
     third = office.waits()
     assert (third.session, third.session_is_new, third.session_why_new) == ("fresh", False, None)
 
@@ -280,8 +263,7 @@ def test_a_session_lost_in_a_refreshed_run_leaves_nothing(office: Office) -> Non
     turn = office.waits()
     office.refresh()
     office.write(lambda tx: provider_sessions.lost(tx, turn.told, old, "fresh", office.now))
-    office.notes(turn, "fresh")
-    office.ends(turn)
+    office.finishes(turn, "fresh")
     again = office.waits()
     assert again.session not in (old, "fresh") and again.session_why_new == "refreshed"
 
@@ -344,13 +326,11 @@ def two_chats(office: Office) -> Office:
 def test_of_two_chats_that_become_one_the_session_of_the_kept_one_goes_on(two_chats: Office) -> None:
     office = two_chats
     kept = in_group(office, "-9")
-    office.notes(kept)
-    office.ends(kept)
+    office.finishes(kept)
     gone = in_group(office, "-10")
     office.notes(gone)
     merge(office)  # while the turn in the other one is under way
-    office.notes(gone)
-    office.ends(gone)
+    office.finishes(gone)
     assert in_group(office, "-10").session == kept.session
     assert len(office.sessions()) == 1
 
@@ -362,8 +342,7 @@ def test_the_session_of_the_chat_that_is_gone_goes_on_if_the_kept_one_has_none(
     office = two_chats
     if stale:
         turn = in_group(office, "-9")
-        office.notes(turn)
-        office.ends(turn)
+        office.finishes(turn)
         office.refresh()
     gone = in_group(office, "-10")
     office.notes(gone)
@@ -392,8 +371,7 @@ def test_another_provider_has_sessions_of_its_own_and_the_way_back_resumes(offic
 def test_a_change_during_the_first_turn_of_a_session_does_not_confirm_it(office: Office) -> None:
     turn = office.waits()
     office.set(provider_config='{"program": "b"}')
-    office.notes(turn)
-    office.ends(turn)
+    office.finishes(turn)
     office.set(provider_config=None)
     again = office.waits()  # the id is known all the same; its provider looks whether it exists
     assert (again.session, again.session_is_new) == (turn.session, True)
@@ -407,8 +385,7 @@ def test_a_change_that_sessions_do_not_depend_on_keeps_the_session_of_a_turn(
     office.set(provider_config='{"program": "a"}')
     turn = office.waits()
     office.set(provider_config='{"program": "a", "color": "red"}')
-    office.notes(turn, "s-kept")
-    office.ends(turn)
+    office.finishes(turn, "s-kept")
     again = office.waits()
     assert (again.session, again.session_is_new, again.session_why_new) == ("s-kept", False, None)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +9,7 @@ import pytest
 from hiboss.core.contracts.inbound import Author
 from hiboss.core.events import MessageReacted
 from hiboss.store import posts, reactions
-from tests.store.chat_scene import HIS, NEX, PRIVATE, Scene, scene
+from tests.store.chat_scene import HIS, NEX, PRIVATE, Scene
 
 BOB, ADA = PRIVATE["author"], HIS["author"]
 CARA = Author(id="9", name="Cara")
@@ -20,8 +18,8 @@ CARA = Author(id="9", name="Cara")
 class Answered:
     """Bob has asked nex, who answered in a run: m2, on the platform p1."""
 
-    def __init__(self, chat: Scene) -> None:
-        self.chat = chat
+    def __init__(self, scene: Scene) -> None:
+        self.chat = scene
         self.message = self.answer("the build is green")
 
     def answer(self, text: str, **asked: Any) -> int:
@@ -44,14 +42,8 @@ class Answered:
 
 
 @pytest.fixture
-def chat(tmp_path: Path) -> Iterator[Scene]:
-    with scene(tmp_path) as one:
-        yield one
-
-
-@pytest.fixture
-def answered(chat: Scene) -> Answered:
-    return Answered(chat)
+def answered(scene: Scene) -> Answered:
+    return Answered(scene)
 
 
 # --- what people have on a message -----------------------------------------------------
@@ -117,103 +109,103 @@ def test_a_reaction_to_an_unknown_message_is_ignored(answered: Answered) -> None
 # --- in turns --------------------------------------------------------------------------
 
 
-def asks(chat: Scene, **facts: Any) -> None:
-    chat.comes_in(**{**PRIVATE, "text": "and now?", **facts})
+def asks(scene: Scene, **facts: Any) -> None:
+    scene.comes_in(**{**PRIVATE, "text": "and now?", **facts})
 
 
 def test_the_next_turn_in_the_conversation_shows_new_ones_with_a_quote(
-    chat: Scene, answered: Answered
+    scene: Scene, answered: Answered
 ) -> None:
     answered.react(emoji="👍", author=ADA)
     answered.react(emojis=["🎉", "[boss]"])
-    asks(chat)
-    shown = chat.preview()
-    turn = chat.begin()
-    assert chat.shown(turn) == shown
+    asks(scene)
+    shown = scene.preview()
+    turn = scene.begin()
+    assert scene.shown(turn) == shown
     quote = "the build is green"
-    assert chat.read(turn).reactions == [
+    assert scene.read(turn).reactions == [
         ((f"m{answered.message}", "[boss]", "Bob", "bob", None), quote),
         ((f"m{answered.message}", "🎉", "Bob", "bob", None), quote),
         ((f"m{answered.message}", "👍", "Ada", "ada", "boss"), quote),
     ]
 
 
-def test_those_that_a_completed_turn_has_shown_are_not_shown_again(chat: Scene, answered: Answered) -> None:
+def test_those_that_a_completed_turn_has_shown_are_not_shown_again(scene: Scene, answered: Answered) -> None:
     answered.react(emoji="👍")
-    asks(chat)
-    turn = chat.begin()
+    asks(scene)
+    turn = scene.begin()
     answered.react(emoji="🎉")  # too late for this one
-    chat.complete(turn)
+    scene.complete(turn)
     answered.react(emojis=["👍", "🎉"])
-    asks(chat)
-    turn = chat.begin()
-    assert [one[0][1] for one in chat.read(turn).reactions] == ["🎉"]
-    chat.complete(turn)
-    asks(chat)
-    assert "reactions:" not in chat.preview()
+    asks(scene)
+    turn = scene.begin()
+    assert [one[0][1] for one in scene.read(turn).reactions] == ["🎉"]
+    scene.complete(turn)
+    asks(scene)
+    assert "reactions:" not in scene.preview()
 
 
-def test_a_failed_and_a_crashed_run_show_them_again(chat: Scene, answered: Answered) -> None:
+def test_a_failed_and_a_crashed_run_show_them_again(scene: Scene, answered: Answered) -> None:
     answered.react(emoji="👍")
-    asks(chat)
-    chat.fail(chat.begin())
-    assert len(chat.read(chat.begin()).reactions) == 1
-    chat.crash()
-    turn = chat.begin()
-    assert len(chat.read(turn).reactions) == 1
-    chat.complete(turn)
-    assert chat.execute("SELECT shown FROM reaction") == [{"shown": 1}]
+    asks(scene)
+    scene.fail(scene.begin())
+    assert len(scene.read(scene.begin()).reactions) == 1
+    scene.crash()
+    turn = scene.begin()
+    assert len(scene.read(turn).reactions) == 1
+    scene.complete(turn)
+    assert scene.execute("SELECT shown FROM reaction") == [{"shown": 1}]
 
 
 def test_one_taken_back_before_the_turn_or_while_it_begins_is_not_shown(
-    chat: Scene, answered: Answered
+    scene: Scene, answered: Answered
 ) -> None:
     answered.react(emoji="👍")
     answered.react(emoji="👍", removed=True)
     answered.react(emoji="🎉")
-    asks(chat)
-    turn = chat.begin()
+    asks(scene)
+    turn = scene.begin()
     answered.react(emoji="🎉", removed=True)
-    assert "reactions:" not in chat.shown(turn)
-    chat.complete(turn)
+    assert "reactions:" not in scene.shown(turn)
+    scene.complete(turn)
     answered.react(emoji="🎉")  # and given again: it is new
-    asks(chat)
-    assert [one[0][1] for one in chat.read(chat.begin()).reactions] == ["🎉"]
+    asks(scene)
+    assert [one[0][1] for one in scene.read(scene.begin()).reactions] == ["🎉"]
 
 
 def test_those_of_another_conversation_or_to_what_people_wrote_are_not_shown(
-    chat: Scene, answered: Answered
+    scene: Scene, answered: Answered
 ) -> None:
-    chat.comes_in(**PRIVATE, text="a question", message="q1")
-    chat.complete(chat.begin())
+    scene.comes_in(**PRIVATE, text="a question", message="q1")
+    scene.complete(scene.begin())
     assert answered.react(message="q1", emoji="👍") == "reacted"
     answered.react(emoji="🎉")
-    chat.comes_in(chat="8", author=CARA, text="from somebody else")
-    turn = chat.begin()
-    assert chat.read(turn).reactions == []
-    chat.complete(turn)
-    asks(chat)
-    assert [one[0][1] for one in chat.read(chat.begin()).reactions] == ["🎉"]
+    scene.comes_in(chat="8", author=CARA, text="from somebody else")
+    turn = scene.begin()
+    assert scene.read(turn).reactions == []
+    scene.complete(turn)
+    asks(scene)
+    assert [one[0][1] for one in scene.read(scene.begin()).reactions] == ["🎉"]
 
 
 def test_at_most_twenty_are_shown_and_the_others_counted_and_shown_later(
-    chat: Scene, answered: Answered
+    scene: Scene, answered: Answered
 ) -> None:
     for number in range(25):
         answered.react(emoji="👍", author=Author(id=f"p{number}", name=f"P{number}"))
-    asks(chat)
-    turn = chat.begin()
-    read = chat.read(turn)
+    asks(scene)
+    turn = scene.begin()
+    read = scene.read(turn)
     assert (len(read.reactions), read.more_reactions) == (20, 5)
-    chat.complete(turn)
-    asks(chat)
-    read = chat.read(chat.begin())
+    scene.complete(turn)
+    asks(scene)
+    read = scene.read(scene.begin())
     assert (len(read.reactions), read.more_reactions) == (5, 0)
 
 
-def test_a_list_names_at_most_a_hundred_of_one_message(chat: Scene, answered: Answered) -> None:
+def test_a_list_names_at_most_a_hundred_of_one_message(scene: Scene, answered: Answered) -> None:
     for number in range(reactions.LISTED + 1):
         answered.react(emoji="👍", author=Author(id=f"p{number}", name=f"P{number}"))
     assert len(answered.on()) == reactions.LISTED
-    assert reactions.of_messages(chat.connection, []) == {}
-    assert chat.execute("SELECT DISTINCT agent FROM reaction") == [{"agent": NEX}]
+    assert reactions.of_messages(scene.connection, []) == {}
+    assert scene.execute("SELECT DISTINCT agent FROM reaction") == [{"agent": NEX}]

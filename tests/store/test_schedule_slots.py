@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hiboss.core.paths import Home
 from hiboss.store import agents, boss, schedule_firing, schedules
-from hiboss.store.connection import Connection, connect
+from hiboss.store.connection import Connection
 from hiboss.store.group_commit import Tx
 from hiboss.store.invariants import INVARIANTS, violations
-from hiboss.store.migrations import migrate
 from hiboss.store.schedule_firing import CATCH_UP, WORK
+from tests.store.chat_scene import fresh
 
 START = 1_906_545_600_000  # 2030-06-01 12:00 UTC
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
@@ -98,11 +97,7 @@ class Timetable:
 
 @contextmanager
 def timetable(directory: Path | str) -> Iterator[Timetable]:
-    home = Home(str(directory))
-    home.create()
-    with closing(connect(home, wait_seconds=1)) as connection:
-        migrate(connection, home)
-        connection.execute("PRAGMA synchronous = OFF")
+    with fresh(directory) as (connection, _):
         connection.execute("BEGIN")
         table = Timetable(connection)
         yield table
@@ -120,7 +115,7 @@ def table(tmp_path: Path) -> Iterator[Timetable]:
 
 def test_the_catch_up_of_twenty_schedules_is_done_in_small_transactions(table: Timetable) -> None:
     numbers = [table.create(cron="* * * * *", timezone="Europe/Berlin") for _ in range(20)]
-    table.now += 3 * DAY + 30 * SECOND
+    table.now += DAY + 30 * SECOND
     recorded, transactions = 0, 0
     while table.value("SELECT count(*) FROM schedule WHERE next_at <= ?", table.now):
         changes = table.connection.total_changes
@@ -129,9 +124,9 @@ def test_the_catch_up_of_twenty_schedules_is_done_in_small_transactions(table: T
         before, recorded = recorded, table.value("SELECT sum(number) FROM schedule_slot")
         assert 0 < recorded - before <= BOUND
         transactions += 1
-    assert transactions >= 20 * 3 * 1440 // BOUND
+    assert transactions >= 20 * 1440 // BOUND > 10
     for number in numbers:
-        assert table.slots(number) == [(1, "missed", 3 * 1440 - 1), (3 * 1440, "fired", 1)]
+        assert table.slots(number) == [(1, "missed", 1440 - 1), (1440, "fired", 1)]
 
 
 def test_what_is_on_time_does_not_wait_for_the_catch_up_of_others(table: Timetable) -> None:
@@ -321,6 +316,7 @@ def act(table: Timetable, number: int, what: str, by: int) -> None:
     table.catch_up()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(kind=KINDS, actions=st.lists(ACTIONS, max_size=12))
 def test_whatever_happens_a_slot_is_recorded_once(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from hiboss.core import clock
@@ -13,14 +10,8 @@ from hiboss.store import (
     clock_steps,
     run_settlement,
 )
-from tests.store.chat_scene import BOSS_ID, HOUR, scene
+from tests.store.chat_scene import BOSS_ID, HOUR
 from tests.store.session_office import NEX_ADDRESS, THEIRS, Office
-
-
-@pytest.fixture
-def office(tmp_path: Path) -> Iterator[Office]:
-    with scene(tmp_path) as made:
-        yield Office(made)
 
 
 def at(text: str) -> int:

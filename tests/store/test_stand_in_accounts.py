@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +12,7 @@ from hiboss.core.envelope import Lane
 from hiboss.core.errors import NotBound
 from hiboss.store import bindings, envelope_marks, envelopes, forwarding
 from hiboss.store.bindings import NewBinding
-from tests.store.chat_scene import BOSS_ID, HIS, NEX, PRIVATE, scene
+from tests.store.chat_scene import BOSS_ID, HIS, NEX, PRIVATE, Scene
 from tests.store.route_cast import BOB, Cast
 
 EVE = Address("channel", "folder:8")
@@ -61,9 +59,8 @@ class TwoBots(Cast):
 
 
 @pytest.fixture
-def chat(tmp_path: Path) -> Iterator[TwoBots]:
-    with scene(tmp_path) as made:
-        yield TwoBots(made)
+def chat(scene: Scene) -> TwoBots:
+    return TwoBots(scene)
 
 
 # --- to whom -----------------------------------------------------------------------------

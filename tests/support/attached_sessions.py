@@ -25,9 +25,10 @@ from hiboss.cli.hook import events
 from hiboss.cli.hook.daemon_calls import NoAnswer
 from hiboss.cli.hook.harness import stat_of
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import line, wait_until
+from tests.support.daemons import line
 from tests.support.parties import Party, agent
-from tests.support.python_agents import Boss
+from tests.support.python_agents import Boss, texts
+from tests.support.waits import wait_until
 
 _numbers = itertools.count(1)
 
@@ -229,9 +230,28 @@ def room(daemon: RunningDaemon) -> Iterator[Room]:
         made.close()
 
 
+def taken(boss: Boss, session: Session, text: str = "how is the build?", **params: Any) -> str:
+    """Ask a session, which is woken and takes the mail; return the envelope."""
+    envelope = asked(boss, session, text, **params)
+    session.takes()
+    return envelope
+
+
+def woken(boss: Boss, session: Session, text: str = "how is the build?", **params: Any) -> tuple[str, str]:
+    """Ask a session, which is woken; return the envelope and the nudge."""
+    envelope = asked(boss, session, text, **params)
+    return envelope, session.woken()
+
+
 def asked(boss: Boss, session: Party, text: str = "how is the build?", **params: Any) -> str:
     """Let the boss ask something; return the envelope."""
     return str(boss.say(session, text=text, **params)["ids"][0])
+
+
+def answered(boss: Boss, session: Session, active: bool = False) -> list[str]:
+    """Let a session end its turn with an answer; return all that the boss heard of it."""
+    session.stop("All is green.", active=active)
+    return texts(boss.heard(session))
 
 
 def new_event() -> str:

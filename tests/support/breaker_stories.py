@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from hiboss.core.errors import DaemonUnreachable
 from hiboss.core.stop_flag import StopFlag
-from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Office
-from tests.support.daemons import wait_until
+from tests.support.mortals import Mortal
 from tests.support.shell_agents import SLEEP, Boss, Worker, assert_idle, end_all, eventually, rows, running
+from tests.support.waits import wait_until
 
 WITH_CHILD = f"{SLEEP} &\nexec {SLEEP}"
 DEAF = f"trap '' INT TERM\n{WITH_CHILD}"
@@ -22,12 +19,11 @@ DEAF = f"trap '' INT TERM\n{WITH_CHILD}"
 class Story:
     """A daemon, an agent whose program does not end by itself and has a child, and the boss at a terminal."""
 
-    def __init__(self, daemon: RunningDaemon, directory: Path) -> None:
+    def __init__(self, daemon: Mortal, directory: Path) -> None:
         self.daemon, self.office = daemon, Office(daemon)
         self.ada, self.worker = Boss(daemon), Worker(daemon, directory)
         self.program = self.worker.program
         self.program.does(WITH_CHILD)
-        self.armed = directory / "armed"
 
     def begins(self) -> str:
         """Let the agent begin to work; return the envelope."""
@@ -37,18 +33,6 @@ class Story:
 
     def flag(self) -> bool:
         return StopFlag(self.daemon.home).is_there()
-
-    def dies_at(self, place: str) -> None:
-        """Start it again so that it dies when it passes this place, as soon as it is `armed`."""
-        self.daemon.stop()
-        self.daemon.start(HIBOSS_CRASH_AT=f"{place}@{self.armed}")
-
-    def tries(self, method: str) -> None:
-        """Call an operation that the daemon dies of."""
-        self.armed.touch()
-        with pytest.raises(DaemonUnreachable):
-            self.ada.call(method)
-        self.daemon.wait_for_death()
 
     def is_held(self, number: str) -> None:
         """Everything has ended, and nothing begins, although the agent would answer at once."""
@@ -70,6 +54,11 @@ class Story:
         )
         return int(row["id"])
 
+    def waits_for_go(self, number: str) -> None:
+        """Nothing begins by itself; and after `hiboss go` it does."""
+        self.is_held(number)
+        self.comes_after_go(number)
+
     def comes_after_go(self, number: str) -> None:
         done = self.office("go")
         assert (done.rc, done.values("breaker")) == (0, ["released"])
@@ -79,10 +68,9 @@ class Story:
 
 
 @contextmanager
-def told(daemon: RunningDaemon, directory: Path) -> Iterator[Story]:
+def told(daemon: Mortal, directory: Path) -> Iterator[Story]:
     """Begin a story; at its end a daemon runs, and nothing is stopped."""
     yield Story(daemon, directory)
-    daemon.kill()  # also one that a test has stopped, or that was to crash
-    daemon.start()
+    daemon.restart()  # also one that a test has stopped, or that was to crash
     Boss(daemon).call("breaker.release")
     end_all(daemon)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.support.daemons import wait_until
 from tests.support.live_places import LivePlace
+from tests.support.waits import wait_until
 
 CHANGES = ("edit", "delete", "threads")
 

@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,8 @@ import psutil
 
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon, set_up_home
-from tests.support import command_server
-from tests.support.daemons import pause
+from tests.support import command_server, failures
+from tests.support.waits import wait_until
 
 HIBOSS = os.path.join(os.path.dirname(sys.executable), "hiboss")
 SECONDS = 60  # a bound for what must end; never a claim about speed
@@ -86,6 +85,7 @@ class Shell:
 
     def __init__(self, home: str | os.PathLike[str]) -> None:
         self.home = Home(os.fspath(home))
+        failures.note_log(self.home.log_file)
 
     def environment(self, **extra: str) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
@@ -224,14 +224,3 @@ def gone(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """Poll until something is so, and return it; a test fails here when it never is."""
-    begin = time.monotonic()
-    while not (found := condition()):
-        waited = time.monotonic() - begin
-        if waited > seconds:
-            raise AssertionError("it did not happen in time")
-        time.sleep(pause(waited))
-    return found

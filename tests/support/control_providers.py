@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from typing import ClassVar
 
+from hiboss.agents.providers.demo import Demo
 from hiboss.core.contracts.failures import LaneError
 from hiboss.core.contracts.provider import (
     ASK,
@@ -96,11 +98,22 @@ class Programmed(Provider):
         try:
             await run.started(process.pid)
             await process.wait()
-        except BaseException:  # whatever it is, nothing stays behind
-            process.kill()
+        except BaseException:  # whatever it is, nothing stays behind: neither a child of the shell
+            os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
             raise
         return Answer(text="done")
 
 
-PROVIDERS = (Scripted, Programmed)
+class HeldDemo(Demo):
+    """The demo provider, which has nothing to control it by. For `hang` it waits; a turn of the real one is over soon."""
+
+    name: ClassVar[str] = "held-demo"
+
+    async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
+        if word(turn) == "hang":
+            await file_there(turn, "go")
+        return await super().take_turn(turn, run)
+
+
+PROVIDERS = (Scripted, Programmed, HeldDemo)

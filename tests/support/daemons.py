@@ -7,11 +7,12 @@ import os
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from hiboss.core.paths import Home
 from hiboss.core.settings import TABLE
@@ -55,21 +56,6 @@ def code(answer: dict[str, Any]) -> str:
     return str(answer["error"]["data"]["code"]) if "error" in answer else "ok"
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 30) -> None:
-    """Poll until a condition is true; the test fails here when it does not become true."""
-    begin = time.monotonic()
-    while not condition():
-        waited = time.monotonic() - begin
-        if waited > seconds:
-            raise AssertionError("it did not happen in time")
-        time.sleep(pause(waited))
-
-
-def pause(waited: float) -> float:
-    """Return when to look again: a look is a call or a query, and the others need the processor too."""
-    return min(max(0.005, waited / 10), 0.05)
-
-
 def set_up(directory: Path) -> Home:
     """Make a home that is set up with boss and agent nex, without a daemon."""
     home = Home(os.path.join(directory, "home"))
@@ -105,6 +91,18 @@ def daemon_with(directory: Path, **settings: Any) -> Iterator[RunningDaemon]:
         yield daemon
     finally:
         daemon.stop()
+
+
+def daemon_fixture(**settings: Any) -> Any:
+    """Return a fixture: a daemon with these settings for all tests of a module. Its store is checked at the end."""
+
+    @pytest.fixture(scope="module")
+    def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+        with daemon_with(tmp_path_factory.mktemp("d"), **settings) as running:
+            yield running
+            running.check()
+
+    return daemon
 
 
 def mount(directory: Path) -> bool:

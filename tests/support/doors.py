@@ -16,7 +16,8 @@ from typing import Any, Protocol
 from hiboss.api import dispatch  # noqa: F401 - it declares the operations
 from hiboss.api.operation import REGISTRY, Level
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import answers, line, wait_until
+from tests.support.daemons import answers, line
+from tests.support.waits import wait_until
 from tests.support.web_clients import RestClient, WebDaemon, WebSocketClient, open_websocket
 
 Answer = dict[str, Any]  # with `result` or `error`
@@ -174,7 +175,7 @@ class DoorDaemon(RunningDaemon):
             return False
 
         try:
-            wait_until(same, seconds=5)
+            wait_until(same)
         except AssertionError:
             raise AssertionError(f"{method}: not the same through all doors: {found}") from None
 

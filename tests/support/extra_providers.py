@@ -42,7 +42,7 @@ class Chatter(Provider):
     name: ClassVar[str] = "chatter"
 
     async def take_turn(self, turn: TurnInput, run: LiveRun) -> Answer:
-        chance = random.Random(turn.delivery)
+        chance = random.Random(f"{turn.agent} {[one['id'] for one in turn.envelopes]}")
         said = any(not one["auto"] for one in turn.envelopes)
         if chance.random() < (0.3 if said else 0.05):
             await self._write(turn, chance)

@@ -15,6 +15,7 @@ from hiboss.cli.client import Answered, start_command
 from hiboss.cli.daemon_process import CALLERS_OWN, START_SECONDS
 from hiboss.core.errors import DaemonRunning, DaemonUnreachable, TimedOut
 from hiboss.core.paths import Home
+from tests.support import failures
 from tests.support.forked_programs import DAEMON, PAUSES, Forked, address
 
 
@@ -34,6 +35,7 @@ def spawn(home: Home, env: dict[str, str]) -> Forked:
 
 def launch(home: Home, env: dict[str, str]) -> tuple[Forked, dict[str, Any], str]:
     """Start a daemon; return it, its report about the start (empty: it died) and what it complained about."""
+    failures.note_log(home.log_file)
     reports, report = os.pipe()
     complaints, complaint = os.pipe()
     nothing = os.open(os.devnull, os.O_RDWR)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.shell_agents import Boss, Worker, rows
+from tests.support.waits import wait_until
 
 HOLDS = """
 n=$(wc -l < "$D/turns" | tr -d ' ')
@@ -46,6 +46,16 @@ class HoldingWorker(Worker):
         self.turn(number)
         [run] = [one for one in self.runs() if one["status"] == "running"]
         return str(run["id"])
+
+    def holding(self, number: str) -> str:
+        """Wait until it works on its first turn, which has this envelope; return the envelope."""
+        self.works()
+        return number
+
+    def goes_on_until_done(self, *numbers: str) -> None:
+        """Let it go; wait until these envelopes are done."""
+        self.program.let_go()
+        self.all_done(*numbers)
 
     def history(self) -> list[tuple[str, str | None, list[str]]]:
         """Return its runs: how each ended, the kind of its error, its envelopes."""

@@ -25,6 +25,7 @@ from freezegun import freeze_time
 from hiboss.store.invariants import violations
 from hiboss.testing.frozen_clock import NOON, FrozenDaemon, own_logs
 from tests.support.daemons import set_up, variables
+from tests.support.waits import happens
 
 Envelope = dict[str, Any]
 
@@ -40,6 +41,9 @@ class InProcessDaemon(FrozenDaemon):
         self.scheduler._jobs.wakeup()
         for _ in range(10):  # the job runs two iterations of the event loop later
             await asyncio.sleep(0)
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        await happens(condition)
 
     # --- operations ------------------------------------------------------------------
 

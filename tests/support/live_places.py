@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent, Team
 from tests.support.scripted_channels import Place, Step
+from tests.support.waits import wait_until
 
 LIVE = ("edit", "delete", "typing", "threads")
 QUICK = {"live_seconds": "0.02"}  # what takes a second for people
@@ -45,7 +45,7 @@ class LivePlace(Place):
         os.replace(new, self.root / f"{call}.jsonl")
 
     def wait_until_seen(self, *texts: str) -> None:
-        wait_until(lambda: self.seen() == list(texts), 20)
+        wait_until(lambda: self.seen() == list(texts))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the live posts of the store."""
@@ -53,7 +53,7 @@ class LivePlace(Place):
             return [dict(row) for row in database.execute("SELECT * FROM live_post ORDER BY run")]
 
     def is_settled(self) -> bool:
-        return not self.rows()
+        return not [row for row in self.rows() if row["binding"] == self.binding]
 
     def _lines(self, name: str) -> list[dict[str, Any]]:
         file = self.root / f"{name}.jsonl"

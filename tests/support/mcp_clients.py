@@ -27,8 +27,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.parties import Party, agent, boss
+from tests.support.waits import wait_until
 from tests.support.web_clients import WebDaemon
 
 INBOX, HEAD, STATUS = "ui://chat/inbox", "ui://chat/head", "ui://agent/status"

@@ -28,12 +28,15 @@ class WorkerLine:
         self._stream = self.socket.makefile("rb")
         self._number = 0
         self._kept: list[dict[str, Any]] = []
-        self.write(json.dumps(greeting).encode())
-        answer = self.next()
-        if "error" in answer:
+        try:
+            self.write(json.dumps(greeting).encode())
+            answer = self.next()
+            if "error" in answer:
+                raise Answered(answer["error"])
+            assert answer == {"ok": True}
+        except BaseException:
             self.close()
-            raise Answered(answer["error"])
-        assert answer == {"ok": True}
+            raise
 
     @classmethod
     @contextmanager

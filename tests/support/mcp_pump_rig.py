@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hiboss.core.paths import Home
-from tests.support.cli import wait_until
+from tests.support.waits import wait_until
 
 SECONDS = 30.0  # a bound for what must happen; never a claim about speed
 PROFILE_TOKEN = "hba_of-nex"  # what `--as nex` finds

@@ -113,6 +113,18 @@ def stored(daemon: RunningDaemon) -> tuple[int, ...]:
         return tuple(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
 
 
+def bring(daemon: RunningDaemon, sent: dict[str, Any]) -> None:
+    """Let a deferred message arrive: its stored time passes, and the daemon looks what is due."""
+    message, two_hours = int(sent["message"][1:]), 7_200_000
+    with daemon.database() as database:
+        database.execute("UPDATE message SET deliver_at = deliver_at - ? WHERE id = ?", (two_hours, message))
+        database.execute(
+            "UPDATE envelope SET wait_until = wait_until - ? WHERE message = ?", (two_hours, message)
+        )
+        database.commit()
+    daemon.call("boss.set", token=daemon.token("boss"), timezone="UTC")  # then the scheduler looks
+
+
 def flat(pages: Iterable[list[str]]) -> list[str]:
     return list(itertools.chain.from_iterable(pages))
 

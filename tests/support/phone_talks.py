@@ -14,9 +14,9 @@ from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
 from tests.support.cli import Shell, gone
-from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent, wait_until_idle
 from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.waits import wait_until
 
 # What every program has: `hiboss` runs the installed command with the token of the run, `say` writes a part
 # of the answer, `step` waits for the test, and ENVELOPE is the last envelope of the turn.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.daemons import wait_until
 from tests.support.parties import Envelope, Party, boss
 from tests.support.scripted_channels import Place
+from tests.support.waits import wait_until
 
 
 class Phone(Place):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from hiboss.agents.run_execution import Execution
 from hiboss.routing.subscriptions import Subscription
 from tests.support.followers import Listener
 from tests.support.in_process_daemon import InProcessDaemon
@@ -49,6 +50,10 @@ class EventClock:
 
     def _now(self) -> float:
         return self._real() + self._passed
+
+    def times(self, execution: Execution) -> None:
+        """Let the silence of a run be counted on this clock too."""
+        execution._clock = self._now
 
     def move(self, **by: float) -> None:
         """Let minutes or seconds pass, and look what is over with that."""

@@ -15,14 +15,15 @@ import itertools
 import json
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
 from tests.support.in_process_daemon import InProcessDaemon
 from tests.support.parties import Envelope, Party
+from tests.support.waits import wait_until
 
 Run = dict[str, Any]
 QUIET = 'print("NO_REPLY")'
@@ -111,7 +112,16 @@ def _lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-class PythonAgent(Party):
+class Waiting(Party):
+    """Somebody who can wait until all agents are idle."""
+
+    def call_and_wait(self, method: str, **params: Any) -> Any:
+        result = self.call(method, **params)
+        wait_until_idle(self.daemon)
+        return result
+
+
+class PythonAgent(Waiting):
     """An agent with a Python program. The test can also call as this agent, with its token."""
 
     def __init__(self, daemon: RunningDaemon, address: str, token: str, program: Program) -> None:
@@ -146,12 +156,17 @@ class Team:
         )
         return PythonAgent(self.daemon, f"agent:{name}", answer["token"], program)
 
+    def let_go(self, name: str) -> None:
+        """Make a file that a program waits for; wait until all agents are idle."""
+        self.place(name).touch()
+        wait_until_idle(self.daemon)
+
     def place(self, name: str) -> Path:
         """Return the path of a file that a program waits for (`wait_for`)."""
         return self.directory / name
 
 
-class Boss(Party):
+class Boss(Waiting):
     """The boss, who sends as user:boss."""
 
     def __init__(self, daemon: RunningDaemon) -> None:
@@ -159,6 +174,16 @@ class Boss(Party):
 
     def say(self, *to: Party, text: str = "hello", **params: Any) -> Any:
         return self.send(*to, text=text, **{"from": "user:boss"}, **params)
+
+    def say_and_wait(self, *to: Party, text: str = "hello", **params: Any) -> Any:
+        sent = self.say(*to, text=text, **params)
+        wait_until_idle(self.daemon)
+        return sent
+
+    def wait_until_idle_and(self, condition: Callable[[], Any]) -> None:
+        """Wait until a condition is true, and then until all agents are idle."""
+        wait_until(condition)
+        wait_until_idle(self.daemon)
 
     def heard(self, other: Party) -> list[Envelope]:
         """Return what the other one sent in the conversation of the two, oldest first."""
@@ -226,6 +251,29 @@ async def idle_after(daemon: InProcessDaemon, **later: float) -> None:
         await daemon.move(**later)
     with closing(sqlite3.connect(daemon.home.database)) as connection:
         await daemon.until(lambda: is_idle(connection))
+
+
+async def idle_after_ask(daemon: InProcessDaemon, method: str, who: str = "boss", **params: Any) -> Any:
+    """Call an operation, and return its result when all agents are idle."""
+    result = await daemon.ask(method, who, **params)
+    await idle_after(daemon)
+    return result
+
+
+async def idle_after_send(daemon: InProcessDaemon, *to: str, **params: Any) -> list[str]:
+    numbers = await daemon.send(*to, **params)
+    await idle_after(daemon)
+    return numbers
+
+
+async def idle_after_until(daemon: InProcessDaemon, condition: Callable[[], Any]) -> None:
+    await daemon.until(condition)
+    await idle_after(daemon)
+
+
+async def idle_after_restart(daemon: InProcessDaemon, **later: float) -> None:
+    await daemon.restart(**later)
+    await idle_after(daemon)
 
 
 async def runs_of(daemon: InProcessDaemon, name: str, **params: Any) -> list[Run]:

@@ -12,8 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.daemons import set_up
 from tests.support.parties import Party, agent, boss
+from tests.support.waits import wait_until
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

@@ -21,8 +21,9 @@ import psutil
 
 from hiboss.store.invariants import violations
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import wait_until
+from tests.support import python_agents
 from tests.support.parties import Party, agent
+from tests.support.waits import wait_until
 
 Run = dict[str, Any]
 
@@ -136,14 +137,11 @@ class Program:
         wait_until(lambda: len(self.pids) >= turns)
 
 
-class Boss(Party):
-    """The boss, who sends as user:boss."""
-
-    def __init__(self, daemon: RunningDaemon) -> None:
-        super().__init__(daemon, "user:boss", daemon.token("boss"))
+class Boss(python_agents.Boss):
+    """The boss, who always sends as user:boss."""
 
     def send(self, *to: Party | str, text: str = "hello", **params: Any) -> Any:
-        return super().send(*to, text=text, from_=self.address, **params)
+        return super().send(*to, text=text, **{"from": self.address, **params})
 
     def notices_of(self, party: Party) -> list[str]:
         """Return the notices to the boss about somebody."""
@@ -188,9 +186,21 @@ class Worker(Party):
         [run] = [one for one in self.runs() if one["status"] == "running"]
         return run
 
+    def works_on(self, number: str) -> str:
+        """Wait until the program has its turn with an envelope; return the run."""
+        self.program.begins()
+        [run] = [one for one in self.runs() if one["status"] == "running" and number in one["envelopes"]]
+        return str(run["id"])
+
+    def ran(self, number: str) -> Run:
+        """Wait until a run with an envelope has ended; return the first one."""
+        found = wait_until(
+            lambda: [one for one in self.runs() if number in one["envelopes"] and one["ended_at"]]
+        )
+        return found[0]
+
     def status(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.order("agent.status", name=self.name)["agent"]
-        return found
+        return self.order("agent.status", name=self.name)["agent"]
 
     def answers_to(self, number: str) -> list[str]:
         """Return the answers to an envelope, in order; read from the file, so it works without a daemon."""
@@ -199,6 +209,13 @@ class Worker(Party):
             WHERE e.id = ? ORDER BY a.id
         """
         return [str(row["text"]) for row in rows(self.daemon, query, int(number[1:]))]
+
+
+def begin(boss: Boss, worker: Worker, script: str = f"exec {SLEEP}") -> tuple[str, str]:
+    """Let a worker work on a message, with this script; return the envelope, and the run under way."""
+    worker.program.does(script)
+    number = boss.tell(worker)
+    return number, str(worker.under_way()["id"])
 
 
 # --- what must be true when runs are over ---------------------------------------------------
@@ -309,8 +326,5 @@ def end_all(daemon: RunningDaemon) -> None:
 
 
 def eventually(found: Callable[[], Any], wanted: Any) -> None:
-    """Wait until a value is the wanted one; when it never is, the assertion shows it."""
-    try:
-        wait_until(lambda: found() == wanted)
-    except AssertionError:
-        assert found() == wanted
+    """Wait until a value is the wanted one."""
+    wait_until(lambda: found() == wanted)

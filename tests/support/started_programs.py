@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 from hiboss.agents import process_control
 from hiboss.agents.child_process import Process, ProcessResult
@@ -19,7 +17,7 @@ class Hand:
     """A program that was started, and its output."""
 
     def __init__(self, program: Program, given: bytes = b"a turn\n", room: int = 100_000) -> None:
-        env = {"PATH": os.environ["PATH"], MARK: f"mark of {program.directory}"}
+        env = {"PATH": os.environ["PATH"], MARK: mark_of(program)}
         self.program = program
         self.process = Process([str(program.path)], str(program.directory), env, room)
         self.heard: list[bytes] = []
@@ -44,23 +42,25 @@ class Hand:
         return b"".join(self.heard)
 
 
+async def begun(program: Program) -> tuple[Hand, asyncio.Task[ProcessResult]]:
+    """Start a program; return it, and the task that gives it its turn."""
+    hand = Hand(program)
+    return hand, await hand.begin()
+
+
+async def cancelled(under_way: asyncio.Task[ProcessResult]) -> None:
+    """Cancel a program, and wait until it has ended."""
+    under_way.cancel()
+    await asyncio.wait([under_way])
+
+
 def carriers(program: Program) -> list[int]:
     """Return the processes that carry the mark of a program."""
-    return process_control.marked(frozenset({f"mark of {program.directory}"}))
+    return process_control.marked(frozenset({mark_of(program)}))
 
 
-def tell(story: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(2 * SECONDS):
-            await story
-
-    asyncio.run(bounded())
-
-
-async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not condition():
-            await asyncio.sleep(0.005)
+def mark_of(program: Program) -> str:
+    return f"mark of {program.directory}"
 
 
 def lines(program: Program, name: str) -> list[str]:

@@ -65,6 +65,16 @@ class Terminal:
         while data:
             data = data[os.write(self._ours, data) :]
 
+    def enter(self, line: str, *seen: str) -> None:
+        """Type a line, press Enter, and look until all of this is seen."""
+        self.press(f"{line}\r")
+        self.see(*seen)
+
+    def type(self, text: str) -> None:
+        """Type this without Enter, and look until it stands at the prompt."""
+        self.press(text)
+        self.see_last(f"> {text}")
+
     def paste(self, text: str) -> None:
         self.press(f"\x1b[200~{text}\x1b[201~")
 
@@ -178,6 +188,14 @@ def talking(
         process.kill()
         process.wait()
         os.close(ours)
+
+
+@contextmanager
+def chatting(shell: Shell, *words: str, **more: Any) -> Iterator[Terminal]:
+    """The same, from when one can type."""
+    with talking(shell, *words, **more) as terminal:
+        terminal.ready()
+        yield terminal
 
 
 @contextmanager

@@ -17,9 +17,9 @@ from hiboss.testing.bot_api.faults import Fault
 from hiboss.testing.bot_api.groups import Group
 from hiboss.testing.bot_api.messages import CAPTIONED, Message
 from hiboss.testing.bot_api.people import Person
-from tests.support.daemons import wait_until
 from tests.support.telegram_bots import Row, TelegramDaemon, address
 from tests.support.telegram_casts import own_topic
+from tests.support.waits import wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n"
 ROOM = "So it goes on and on, for a caption is short. " * 40  # more than a caption has
@@ -244,7 +244,7 @@ class Booths:
     def silence(self, found: Iterable[Booth]) -> Fault:
         """Let nothing come in any more: return when the polls of these bots have met the fault."""
         self.office.settle()
-        silence = self.office.api.fault("getUpdates", status=500, times=None)
+        silence = self.office.api.fault("getUpdates", everywhere=True, status=500, times=None)
         for booth in found:
             self.office.api.wait_for(partial(self._is_deaf, booth.bot))
         return silence

@@ -16,10 +16,11 @@ from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
-from tests.support.daemons import set_up, wait_until
+from tests.support.daemons import set_up
 from tests.support.forked_daemons import pauses
 from tests.support.parties import Party
 from tests.support.python_agents import Boss, Team
+from tests.support.waits import wait_until
 
 Row = dict[str, Any]
 GROWTH = {

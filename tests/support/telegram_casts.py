@@ -13,9 +13,9 @@ from hiboss.testing.bot_api.chats import Chat, Topic
 from hiboss.testing.bot_api.groups import Group
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
-from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent
 from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
+from tests.support.waits import wait_until
 
 ANSWERS = 'print(f"heard {TEXTS[-1]}")'
 _numbers = itertools.count(1)
@@ -44,8 +44,8 @@ class Stage:
 
 
 @contextmanager
-def stage(directory: Path) -> Iterator[Stage]:
-    with telegram_daemon(directory) as office:
+def stage(directory: Path, **env: str) -> Iterator[Stage]:
+    with telegram_daemon(directory, **env) as office:
         yield Stage(office)
 
 

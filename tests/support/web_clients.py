@@ -15,8 +15,9 @@ from websockets.sync.client import ClientConnection, connect
 
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import set_up, variables, wait_until
+from tests.support.daemons import set_up, variables
 from tests.support.forked_daemons import pauses
+from tests.support.waits import wait_until
 
 Headers = dict[str, str]
 Fact = dict[str, Any]
@@ -92,11 +93,13 @@ def web_daemon(
         daemon.stop()
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+@contextmanager
+def kept_port() -> Iterator[int]:
+    """Give a port for a daemon that is started again. The socket here never listens: it keeps others from the port."""
+    with socket.socket() as keeper:
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemon's, which binds beside it
+        keeper.bind(("127.0.0.1", 0))
+        yield int(keeper.getsockname()[1])
 
 
 def bearer(token: str | None) -> Headers:

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support import forked_daemons
-from tests.support.daemons import set_up, variables, wait_until
+from tests.support.daemons import set_up, variables
+from tests.support.waits import wait_until
 
 SECONDS = 30  # for what a test waits for
 Given = Sequence[tuple[str, str]]

@@ -44,8 +44,14 @@ class Hook:
 
     @staticmethod
     async def running(daemon: InProcessDaemon) -> None:
+        """Wait until all webhooks listen: one that is only running still waits for the store first."""
         slots = daemon.daemon.wiring.supervisor.slots
-        await daemon.until(lambda: all(one.state == "running" for one in slots.values()))
+        await daemon.until(
+            lambda: all(
+                one.state == "running" and one.adapter and one.adapter._listens.is_set()
+                for one in slots.values()
+            )
+        )
 
     @property
     def address(self) -> str:

@@ -25,8 +25,8 @@ from hiboss.core.crashpoint import (
     MEDIA_PLACED,
     TAKEN,
 )
-from tests.support.daemons import wait_until
 from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.waits import wait_until
 from tests.telegram.kill_traffic import Traffic
 
 POINTS = (TAKEN, DIGESTED, COMMANDED, MEDIA_COPIED, MEDIA_PLACED, BEFORE_WRITE, IN_GROUP, AFTER_COMMIT)
@@ -37,9 +37,9 @@ BURST = 10  # steps of the traffic in one round, about
 class Killing:
     """A daemon with traffic, killed in rounds. Between some of them it comes to rest."""
 
-    def __init__(self, office: TelegramDaemon, directory: Path, seed: int) -> None:
+    def __init__(self, office: TelegramDaemon, directory: Path, chance: random.Random) -> None:
         self.office = office
-        self.chance = random.Random(seed)
+        self.chance = chance
         self.traffic = Traffic(office, self.chance)
         self.causes: Counter[str] = Counter()
         self.slowest = 0.0  # seconds from a start until everything was read
@@ -138,7 +138,7 @@ class Killing:
 
 def _soak(directory: Path, updates: int, seed: int) -> list[str]:
     with telegram_daemon(directory) as office:
-        killing = Killing(office, directory, seed)
+        killing = Killing(office, directory, random.Random(seed))
         for point in POINTS:
             killing.at_point(point)
         while killing.traffic.updates < updates:

@@ -36,9 +36,9 @@ from hiboss.core.errors import HibossError
 from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.faults import RANDOM_KINDS, USUAL_KINDS
 from hiboss.testing.bot_api.method_table import SENDING
-from tests.support.daemons import wait_until
 from tests.support.python_agents import is_idle
 from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.waits import wait_until
 from tests.telegram.out_kill_audit import Audit, Life
 from tests.telegram.out_kill_traffic import OutTraffic
 
@@ -70,9 +70,11 @@ SELECT (SELECT count(*) FROM live_post) + (SELECT count(*) FROM envelope WHERE h
 class Killing:
     """A daemon whose agents post, killed in rounds. Between some of them it is stopped as usual."""
 
-    def __init__(self, office: TelegramDaemon, directory: Path, seed: int, *, hurry: bool = False) -> None:
+    def __init__(
+        self, office: TelegramDaemon, directory: Path, chance: random.Random, *, hurry: bool = False
+    ) -> None:
         self.office = office
-        self.chance = random.Random(seed)
+        self.chance = chance
         self.traffic = OutTraffic(office, directory, self.chance, hurry=hurry)
         self._kinds = USUAL_KINDS if hurry else RANDOM_KINDS
         self.causes: Counter[str] = Counter()
@@ -224,20 +226,20 @@ def _counts(found: Counter[str] | dict[str, int]) -> str:
 
 @contextmanager
 def killing(
-    directory: Path, seed: int, version: str | None = None, *, hurry: bool = False
+    directory: Path, chance: random.Random, version: str | None = None, *, hurry: bool = False
 ) -> Iterator[Killing]:
     """Return a daemon to be killed, with an old server or the newest. `hurry`: no call and no run takes long."""
     make = BotApi if version is None else partial(BotApi, version=version)
     settings = SETTINGS if hurry else {**SETTINGS, **WITH_HANGS}
     with telegram_daemon(directory, make, **settings) as office:
-        yield Killing(office, directory, seed, hurry=hurry)
+        yield Killing(office, directory, chance, hurry=hurry)
 
 
 def _soak(sends: int, seed: int, kills: int, version: str | None) -> list[str]:
     """Kill until there were so many sends of several chunks, and so many kills; return what is wrong."""
     with (
         tempfile.TemporaryDirectory(prefix="hiboss-out-") as made,
-        killing(Path(made), seed, version) as mortal,
+        killing(Path(made), random.Random(seed), version) as mortal,
     ):
         for point in POINTS if version == OLD else POINTS_OF_ALL:
             mortal.at_point(point)

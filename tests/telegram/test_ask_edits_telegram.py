@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.agents.test_permission_asks import does
 from tests.support.shell_agents import Worker, end_all
-from tests.support.telegram_casts import Stage, stage
+from tests.support.telegram_casts import Stage
 from tests.telegram.test_asks_telegram import Scene
 
 PERMIT = """
 say("ask", text="May I run this?", tool="Bash", detail="rm x", subject="rm x")
 say("final", text="You said " + hear()["option"])
 """
-
-
-@pytest.fixture(scope="module")
-def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("edits")) as made:
-        yield made
 
 
 @pytest.fixture

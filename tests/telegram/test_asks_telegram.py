@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import pytest
 
 from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
-from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent, wait_until_idle
-from tests.support.telegram_casts import Cast, Stage, stage
+from tests.support.telegram_casts import Cast, Stage
+from tests.support.waits import wait_until
 
 _numbers = itertools.count(1)
 # It asks, ends its turn, and says what it was answered.
@@ -33,17 +32,12 @@ print("I deploy: " + answer)
 """
 
 
-@pytest.fixture(scope="module")
-def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("asks")) as made:
-        yield made
-
-
 class Scene:
     """An agent that asks, its bot, and Ada's chat with it."""
 
     def __init__(self, theatre: Stage, body: str = ENDER) -> None:
         number = next(_numbers)
+        self._asked = 0
         self.office, self.ada = theatre.office, theatre.ada
         self.agent: PythonAgent = self.office.team.hire(body, f"asker{number}")
         self.bot: Bot = self.office.bound_bot(f"asker{number}bot", self.agent.name)
@@ -53,6 +47,7 @@ class Scene:
 
     def asks(self, question: str = "Deploy?") -> Message:
         """Let Ada say something; return the question that comes of it, with its buttons."""
+        self._asked += 1
         self.ada.says(self.chat, question)
         return self.posted(question)
 
@@ -64,6 +59,8 @@ class Scene:
 
     @property
     def number(self) -> str:
+        """The id of the ask. Its question can be posted before the program was told the id."""
+        wait_until(lambda: len(self.agent.program.notes()) >= self._asked)
         return str(self.agent.program.notes()[-1])
 
     def state(self) -> tuple[str, str | None]:

@@ -16,9 +16,11 @@ from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.faults import Fault as FaultOnPurpose
 from tests.support import bulk
-from tests.support.daemons import wait_until
 from tests.support.telegram_booths import RICH_WAYS, WAYS, Booth, Booths, Way, secrets_shown, wait_for_status
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 Fault = dict[str, Any]
 
@@ -290,14 +292,16 @@ def _were_met(faults: list[FaultOnPurpose]) -> bool:
 def test_a_press_acts_whatever_goes_wrong_with_what_is_shown_of_it(booths: Booths) -> None:
     office, api = booths.office, booths.office.api
     bot, ada = office.bound_bot("deskbot"), api.add_person("Ada")
-    api.fault("setMyCommands", status=500)
+    api.fault("setMyCommands", bot=bot, status=500)
     desk = office.pair(ada, bot)
     for number, what in enumerate([*TROUBLES.values(), {"status": 400}, {"retry_after": 60}]):
         stranger = api.add_person(f"Stranger {number}")
         chat = stranger.starts(bot)
         notice = desk.wait_for_text(stranger.first_name)
         wait_until(partial(office.rows, "SELECT 1 FROM post WHERE platform_id = ?", str(notice.id)))
-        faults = [api.fault(one, **what) for one in ("answerCallbackQuery", "editMessageReplyMarkup")]
+        faults = [
+            api.fault(one, bot=bot, **what) for one in ("answerCallbackQuery", "editMessageReplyMarkup")
+        ]
         (approve,) = [one.data for one in notice.buttons if one.text == "Approve"]
         ada.presses(notice, str(approve))
         wait_until(partial(_is_approved, office, chat))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,11 @@ import pytest
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.running_daemon import Answered
-from tests.support.daemons import wait_until
-from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon, address
+from tests.support.waits import wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture" * 20
 LONG = "word " * 1_500  # two posts
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
-    with telegram_daemon(tmp_path_factory.mktemp("changes")) as running:
-        yield running
-        assert running.api.complaints == []
 
 
 class Desk:
@@ -220,7 +212,7 @@ def test_while_the_network_is_down_all_waits_and_is_made_when_it_is_back(desk: D
     said, received_number = said_and_number
     edited, deleted = desk.send("one"), desk.send("to be deleted")
     faults = [
-        office.api.fault(method, do="drop", times=None)
+        office.api.fault(method, chat=desk.chat, do="drop", times=None)
         for method in ("editMessageText", "deleteMessage", "setMessageReaction")
     ]
     office.nex.call("message.edit", id=edited, text="two")
@@ -240,7 +232,7 @@ def test_while_the_network_is_down_all_waits_and_is_made_when_it_is_back(desk: D
 
 def test_a_wait_that_telegram_names_is_kept_and_the_edit_made_by_itself_then(desk: Desk) -> None:
     number = desk.send("one")
-    fault = desk.office.api.fault("editMessageText", retry_after=1)
+    fault = desk.office.api.fault("editMessageText", chat=desk.chat, retry_after=1)
     desk.edit(number, "two")
     assert [one.text for one in desk.posts()] == ["two"] and fault.hits == 1
     early = [one for one in desk.office.api.floods if one.during_wait and one.bot == desk.bot.id]
@@ -249,7 +241,7 @@ def test_a_wait_that_telegram_names_is_kept_and_the_edit_made_by_itself_then(des
 
 def test_a_lost_answer_is_no_double_and_no_failure(desk: Desk) -> None:
     office, number = desk.office, desk.send("one")
-    fault = office.api.fault("editMessageText", do="lose_answer")
+    fault = office.api.fault("editMessageText", chat=desk.chat, do="lose_answer")
     office.nex.call("message.edit", id=number, text="two")
     wait_until(lambda: fault.hits == 1)
     wait_until(lambda: bool(office.rows("SELECT 1 FROM post_change WHERE failures > 0")))

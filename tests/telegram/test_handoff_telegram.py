@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
-
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
-from tests.support.daemons import wait_until
 from tests.support.parties import Party
 from tests.support.python_agents import wait_until_idle
-from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon, address
+from tests.support.waits import wait_until
 
 ECHO = 'print("nex: " + [one for one in TEXTS if "onversation" not in one or "This" in one][-1])'
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
-    with telegram_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def posted(chat: Chat, text: str) -> Message:

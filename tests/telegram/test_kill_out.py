@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -30,12 +29,16 @@ from hiboss.core.crashpoint import (
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.messages import Message
-from tests.support.daemons import wait_until
+from tests.support.failures import seeded
 from tests.support.python_agents import QUIET, wait_until_idle
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.support.waits import wait_until
 from tests.telegram.out_kill_soak import OLD, SETTINGS, killing
 
+pytestmark = pytest.mark.slow
+
 RANDOM_KILLS = 4
+SEED = 20261118
 PAGE = "All of this is one post, and not two. " * 80  # of 4,096 characters, so that each paragraph is a chunk
 THREE = f"first {PAGE}\n\nsecond {PAGE}\n\nthird {PAGE}"
 _LEFT = """
@@ -47,9 +50,7 @@ UNION ALL SELECT message FROM reaction_change
 
 @pytest.mark.parametrize("version", [None, OLD], ids=["newest", "old"])
 def test_all_is_posted_once_but_for_what_was_not_recorded(version: str | None, tmp_path: Path) -> None:
-    seed = random.randrange(10**6)
-    sys.stdout.write(f"seed: {seed}\n")  # shown when the test fails
-    with killing(tmp_path, seed, version, hurry=True) as mortal:
+    with killing(tmp_path, seeded(SEED), version, hurry=True) as mortal:
         for _ in range(RANDOM_KILLS):
             mortal.at_random(burst=6, seconds=mortal.chance.uniform(0.2, 1.5))
         audit = mortal.finish()

@@ -18,9 +18,11 @@ from hiboss.testing.bot_api.faults import Fault
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.world import Call
 from tests.support import bulk
-from tests.support.daemons import wait_until
 from tests.support.telegram_booths import secrets_shown, unheard_posts
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 PROGRAM = """
 def pause(name):

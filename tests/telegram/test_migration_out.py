@@ -11,9 +11,11 @@ import pytest
 from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.faults import Fault
 from hiboss.testing.bot_api.groups import Group
-from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent
 from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 ANSWERS = 'print(f"heard {TEXTS[-1]}")'
 LONG = "".join(f"{number:04}\n" for number in range(1_600))  # more than one post
@@ -117,7 +119,7 @@ def test_what_came_late_with_the_old_id_is_of_the_same_chat(office: TelegramDaem
 
 def test_a_move_that_is_announced_while_something_is_posted_counts_once(office: TelegramDaemon) -> None:
     desk = Desk(office)
-    hangs = office.api.fault("sendMessage", do="hang")
+    hangs = office.api.fault("sendMessage", chat=desk.group, do="hang")
     sent = [desk.send(desk.group, f"message {number}") for number in range(3)]
     wait_until(lambda: hangs.hits)
     new = desk.group.migrate()
@@ -131,7 +133,7 @@ def test_a_move_that_is_announced_while_something_is_posted_counts_once(office: 
 def test_the_rest_of_a_long_text_follows(office: TelegramDaemon) -> None:
     desk = Desk(office)
     silence = desk.silence()
-    late = office.api.fault("sendMessage", do="hang", carry_out=True)
+    late = office.api.fault("sendMessage", chat=desk.group, do="hang", carry_out=True)
     sent = desk.send(desk.group, LONG)
     desk.group.wait_for_text("0000")
     new = desk.group.migrate()
@@ -194,7 +196,7 @@ def test_killed_at_that_moment_it_follows_after_the_next_start(
     office.start(HIBOSS_CRASH_AT=f"{point}@{armed}")
     silence = desk.silence()
     new = desk.group.migrate()
-    hangs = office.api.fault("sendMessage", do="hang")
+    hangs = office.api.fault("sendMessage", chat=desk.group, do="hang")
     sent = [desk.send(desk.group, f"message {number}") for number in range(3)]
     wait_until(lambda: hangs.hits)
     armed.touch()

@@ -11,9 +11,9 @@ import pytest
 from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
-from tests.support.daemons import wait_until
 from tests.support.python_agents import QUIET, PythonAgent, wait_until_idle
 from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.waits import wait_until
 
 FAILS = 'sys.stderr.write("no disk\\n"); sys.exit(3)'
 OTHER_NOTICES = ("This chat is yours now", "wants to write to", "This account answers only", "Commands of")

@@ -14,7 +14,6 @@ import pytest
 
 from hiboss.testing.bot_api import BotApi
 from tests.support import bulk
-from tests.support.daemons import wait_until
 from tests.support.telegram_booths import (
     RICH_WAYS,
     WAYS,
@@ -26,6 +25,9 @@ from tests.support.telegram_booths import (
     ways,
 )
 from tests.support.telegram_bots import address, telegram_daemon
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 Fault = dict[str, Any]
 TEXT = WAYS["sendMessage"]

@@ -7,9 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.chats import Chat
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+
+pytestmark = pytest.mark.slow
 
 MOST = 4096
 NUMBER = re.compile(r"mark (\d+)")

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from hiboss.testing.bot_api.messages import Message
 from tests.agents.test_permission_asks import PERMITS, does
 from tests.support.cli import Shell
-from tests.support.daemons import wait_until
-from tests.support.shell_agents import Worker, end_all
-from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
-    with telegram_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
-        end_all(running.daemon)
+from tests.support.shell_agents import Worker
+from tests.support.telegram_bots import TelegramDaemon
+from tests.support.waits import wait_until
 
 
 class Scene:

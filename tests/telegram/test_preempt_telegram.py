@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 
 from hiboss.testing.bot_api import BotApi
-from tests.support.daemons import wait_until
 from tests.support.parties import agent
 from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.waits import wait_until
 from tests.telegram.test_telegram_live import Talk
 
 GROWS = """

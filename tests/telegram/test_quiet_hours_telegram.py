@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing.bot_api.messages import Message
-from tests.support.daemons import wait_until
 from tests.support.python_agents import QUIET, wait_until_idle
 from tests.support.quiet_nights import begin_night, end_night
 from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
+from tests.support.waits import wait_until
 
 
 @pytest.fixture

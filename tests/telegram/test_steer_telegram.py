@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-
-import pytest
 
 from tests.agents.test_busy_interrupt import HOLDS_OPEN
 from tests.agents.test_steering import HEAD
-from tests.support.daemons import wait_until
 from tests.support.shell_agents import Program
-from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon
+from tests.support.waits import wait_until
 from tests.telegram.test_telegram_live import Talk
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
-    with telegram_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 def test_words_that_the_turn_takes_are_marked_as_seen_and_wait_for_nothing(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.support.daemons import wait_until
 from tests.support.python_agents import wait_until_idle
 from tests.support.telegram_bots import address, answer_to
-from tests.support.telegram_casts import Cast, Stage, stage
+from tests.support.telegram_casts import Cast, Stage
+from tests.support.waits import wait_until
 
 # It says which session it is given, and always goes on in the same one.
 FORGETFUL = """
@@ -17,12 +15,6 @@ print(json.dumps({"hiboss": "session", "id": "the-session"}))
 print("session " + os.environ.get("HIBOSS_RESUME", "none"))
 """
 WAITS = 'wait_for("never")'
-
-
-@pytest.fixture(scope="module")
-def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("commands")) as made:
-        yield made
 
 
 # --- topics of agents ------------------------------------------------------------------

@@ -14,18 +14,14 @@ import pytest
 from hiboss.testing.bot_api.bots import Bot, Webhook
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.people import Person
-from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent
-from tests.support.telegram_bots import TelegramDaemon, address, answer_to, hash_of, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon, address, answer_to, hash_of
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 MEGABYTE = 1024 * 1024
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
-    with telegram_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +75,7 @@ def answers(method: str, **fault: Any) -> Trouble:
 
     @contextmanager
     def trouble(scene: Scene) -> Iterator[list[str]]:
-        made = scene.office.api.fault(method, times=None, **fault)
+        made = scene.office.api.fault(method, bot=scene.bot, times=None, **fault)
         scene.office.api.wait_for(lambda: made.hits > 0)
         yield []
         made.clear()
@@ -145,7 +141,7 @@ def odd_updates(scene: Scene) -> Iterator[list[str]]:
 @contextmanager
 def hanging_file(scene: Scene) -> Iterator[list[str]]:
     """A file does not come: other chats and commands go on, and its own chat keeps its order."""
-    hanging = scene.office.api.fault("file", do="hang", times=1)
+    hanging = scene.office.api.fault("file", bot=scene.bot, do="hang", times=1)
     scene.ada.sends_document(scene.chat, "slow.txt", b"slow" * 1000, caption="with a slow file")
     scene.office.api.wait_for(lambda: hanging.hits == 1)
     scene.bob.says(scene.other, "meanwhile")
@@ -158,7 +154,7 @@ def hanging_file(scene: Scene) -> Iterator[list[str]]:
 
 @contextmanager
 def slow_file(scene: Scene) -> Iterator[list[str]]:
-    scene.office.api.fault("file", bytes_per_second=200_000)
+    scene.office.api.fault("file", bot=scene.bot, bytes_per_second=200_000)
     scene.ada.sends_document(scene.chat, "slow.txt", b"slow" * 30_000, caption="with a slow file")
     yield ["with a slow file"]
 
@@ -264,7 +260,7 @@ def test_stop_acts_while_a_large_file_trickles_in_in_the_same_chat(
     chat = ada.starts(bot)
     ada.says(chat, "work on this")
     wait_until(lambda: [one["status"] for one in busy.runs()] == ["running"])
-    slow = office.api.fault("file", bytes_per_second=100_000)
+    slow = office.api.fault("file", bot=bot, bytes_per_second=100_000)
     ada.sends_document(chat, "film.mp4", b"x" * 15 * MEGABYTE, caption="the film")
     office.api.wait_for(lambda: slow.hits == 1)
     assert "Stopped" in answer_to(chat, ada.says(chat, "/stop")).text

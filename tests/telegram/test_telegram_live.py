@@ -12,10 +12,10 @@ from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
-from tests.support.daemons import wait_until
 from tests.support.forked_daemons import pauses
 from tests.support.python_agents import PythonAgent
 from tests.support.telegram_bots import GROWTH, TelegramDaemon, telegram_daemon
+from tests.support.waits import wait_until
 
 GROWS = """
 print("**First** words"); sys.stdout.flush()
@@ -155,16 +155,15 @@ def test_one_429_ends_the_growth_and_the_post_becomes_the_answer(old: TelegramDa
         old,
         "limited",
         """
-for word in range(40):
-    print(word); sys.stdout.flush()
-    if os.path.exists(os.path.join(HERE, "{go}")): break
-    time.sleep(0.2)
+word = 0
+while not os.path.exists(os.path.join(HERE, "{go}")):
+    word += 1; print(word); sys.stdout.flush(); time.sleep(0.2)
 print("done")
 """,
     )
     talk.asks()
     old.api.wait_for(lambda: len(talk.posts()) == 1)
-    fault = old.api.fault("editMessageText", status=429, retry_after=1)
+    fault = old.api.fault("editMessageText", chat=talk.chat, retry_after=1)
     old.api.wait_for(lambda: fault.hits > 0)
     edits = len(old.api.calls_of("editMessageText"))
     talk.goes_on()
@@ -189,6 +188,7 @@ def test_what_waits_for_a_run_is_noted_and_the_note_goes(new: TelegramDaemon) ->
     assert talk.reactions(waiting) == ["👀"]
 
 
+@pytest.mark.slow
 def test_a_note_of_a_daemon_that_was_killed_goes_at_the_next_start(tmp_path: Path) -> None:
     with telegram_daemon(tmp_path) as office:
         talk = Talk(office, "killed")

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
-from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent
 from tests.support.telegram_bots import address, answer_to
-from tests.support.telegram_casts import Cast, Stage, stage
+from tests.support.telegram_casts import Cast, Stage
+from tests.support.waits import wait_until
 
 SESSIONS = """
 print(json.dumps({"hiboss": "session", "id": "the-session"}))
 print("session " + os.environ.get("HIBOSS_RESUME", "none"))
 """
-
-
-@pytest.fixture(scope="module")
-def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("mended")) as made:
-        yield made
 
 
 def asked_about(stage: Stage, name: str) -> Message:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hiboss.core import clock
-from tests.support.daemons import wait_until
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.support.waits import wait_until
 
 DAY = 86_400_000  # milliseconds
 
@@ -47,26 +47,6 @@ def test_after_more_than_a_day_the_boss_is_told_once_from_when_to_when_messages_
     office.api.wait_for(lambda: len(office.polls(bot)) > polls)
     (told,) = notices(office, "may be missing")
     assert clock.iso(since)[:16] in told and "telegram:@nexbot" in told
-
-
-def test_less_than_a_day_is_no_gap_and_a_first_start_is_none(office: TelegramDaemon) -> None:
-    bot = office.bound_bot("nexbot")
-    office.daemon.stop()
-    polls = len(office.polls(bot))
-    office.start()
-    office.api.wait_for(lambda: len(office.polls(bot)) > polls)
-    assert notices(office, "may be missing") == []
-
-
-def test_pending_updates_are_not_dropped_at_a_first_start(office: TelegramDaemon) -> None:
-    bot, ada = office.api.add_bot("nexbot"), office.api.add_person("Ada")
-    chat = ada.starts(bot)
-    for number in range(3):
-        ada.says(chat, f"early {number}")
-    office.boss.call("boss.set", ids={"telegram": str(ada.id)})
-    office.bind(bot)
-    wait_until(lambda: len(office.texts(chat)) == 3)
-    assert office.texts(chat) == ["early 0", "early 1", "early 2"]
 
 
 def test_how_updates_came_is_forgotten_after_a_week_but_not_of_what_is_held_or_waits(
@@ -122,19 +102,3 @@ def test_the_boss_who_blocks_the_bot_and_lets_it_write_again_is_reached_again(of
     wait_until(lambda: office.boss.call("boss.get")["reach"] is None)
     ada.unblocks(bot)
     wait_until(lambda: office.boss.call("boss.get")["reach"] == address(chat))
-
-
-def test_unbinding_keeps_the_history_and_binding_again_keeps_who_the_boss_is_and_what_he_decided(
-    office: TelegramDaemon,
-) -> None:
-    bot, ada, eve = office.bound_bot("nexbot"), office.api.add_person("Ada"), office.api.add_person("Eve")
-    chat, others = office.pair(ada, bot), office.approved(eve, bot)
-    ada.says(chat, "before")
-    wait_until(lambda: office.texts(chat) == ["before"])
-    office.boss.call("agent.unbind", name="nex", adapter_type="telegram")
-    eve.says(others, "meanwhile")
-    assert office.texts(chat) == ["before"]
-    office.bind(bot)
-    wait_until(lambda: office.texts(others) == ["meanwhile"])
-    assert office.boss.call("boss.get")["reach"] == address(chat)
-    assert [one["state"] for one in office.contacts()] == ["boss", "allowed"]

@@ -13,8 +13,8 @@ from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
-from tests.support.daemons import wait_until
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.support.waits import wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture" * 20
 
@@ -142,7 +142,7 @@ def test_of_a_file_that_is_too_big_the_text_goes_and_the_sender_is_told(desk: De
     huge = tmp_path / "film.bin"
     with huge.open("wb") as file:
         file.truncate(50 * 1024 * 1024)  # what hiboss takes; Telegram takes as much without its headers
-    desk.office.api.fault("sendDocument", status=413)
+    desk.office.api.fault("sendDocument", chat=desk.chat, status=413)
     sent = desk.send(text="look", attachments=[str(huge)])
     texts = "\n".join(one.text for one in desk.delivered(sent))
     assert "look" in texts and "film.bin" in texts

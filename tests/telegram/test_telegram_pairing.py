@@ -11,15 +11,9 @@ import pytest
 from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.people import Person
-from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon, address, answer_to
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
-    with telegram_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 class Scene(NamedTuple):

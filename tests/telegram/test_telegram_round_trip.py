@@ -16,10 +16,12 @@ import pytest
 
 from hiboss.testing.bot_api.messages import Message
 from tests.support.cli import gone
-from tests.support.daemons import wait_until
 from tests.support.phone_talks import STUBBORN_TREE, PhoneTalk, phone_talk
 from tests.support.talk import talking
 from tests.support.telegram_bots import address
+from tests.support.waits import wait_until
+
+pytestmark = pytest.mark.slow
 
 PNG = b"\x89PNG\r\n\x1a\nthe garden"
 GROWS = """

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.daemons import wait_until
+from tests.support.forked_daemons import pauses
 from tests.support.python_agents import wait_until_idle
-from tests.support.telegram_bots import address, answer_to
+from tests.support.telegram_bots import GROWTH, address, answer_to
 from tests.support.telegram_casts import Cast, Stage, stage
+from tests.support.waits import wait_until
 
 
 @pytest.fixture(scope="module")
 def theatre(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("routing")) as made:
+    # A reply waits until its post is confirmed, however slow this machine is.
+    patient = pauses({**GROWTH, "routing.intake.LONGEST_EARLY": 600.0})
+    with stage(tmp_path_factory.mktemp("routing"), **patient) as made:
         yield made
 
 
@@ -41,7 +44,8 @@ def test_a_reply_to_what_an_agent_sent_by_itself_goes_to_it(theatre: Stage) -> N
 def test_a_reply_that_comes_before_its_post_was_confirmed_waits_for_it(theatre: Stage) -> None:
     cast = Cast(theatre)
     group = cast.group()
-    late = theatre.office.api.fault("sendMessage", do="hang", carry_out=True)
+    theatre.office.wait_until_posted(group)
+    late = theatre.office.api.fault("sendMessage", chat=group, do="hang", carry_out=True)
     cast.mia.send(address(group), text="the build is red")
     post = group.wait_for_text("the build is red")
     reply = cast.bob.says(group, "which one?", reply_to=post)

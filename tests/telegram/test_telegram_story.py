@@ -16,10 +16,10 @@ import pytest
 from hiboss.testing.bot_api.chats import Topic
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
-from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent, wait_until_idle
 from tests.support.telegram_bots import TelegramDaemon, address, answer_to, hash_of, telegram_daemon
 from tests.support.telegram_casts import own_topic
+from tests.support.waits import wait_until
 
 # It says what it heard last; told to wait for a file, it does so first.
 LISTENER = """
@@ -99,33 +99,6 @@ def test_each_agent_has_a_topic_of_its_own_where_the_boss_talks_with_it(story: S
         assert "from-name: Ada (@ada) [boss]\n" in agent.turns()[-1]
     made = [call.params["name"] for call in story.office.api.calls_of("createForumTopic")]
     assert sorted(made) == ["kai", "mia"]
-
-
-def test_what_an_agent_sends_by_itself_comes_in_its_topic_and_a_notice_in_the_main_chat(
-    story: Story,
-) -> None:
-    topic = story.topic_of(story.mia)
-    story.mia.send("user:boss", text="the build is red")
-    assert story.desk.wait_for_text("the build is red").topic == topic.id
-    stranger = story.person("Zoe")
-    stranger.starts(story.teambot)
-    assert story.desk.wait_for_text("Zoe").topic is None
-
-
-def test_a_stranger_waits_until_the_boss_presses_the_button(story: Story) -> None:
-    eve = story.person("Eve")
-    chat = eve.starts(story.teambot)
-    code = chat.wait_for(lambda found: len(found) == 2)[-1].text
-    asked = eve.says(chat, "please let me in")
-    wait_until(lambda: story.office.contact(chat)["held"] == 1)
-    assert story.office.texts(chat) == [] and not any("let me in" in one for one in story.kai.turns())
-
-    notice = story.approves("Eve")
-    answer = answer_to(chat, asked)
-    assert answer.text == "I heard: please let me in"  # kai alone writes here, and need not say so
-    assert story.office.contact(chat)["state"] == "allowed"
-    assert story.desk.wait_for(lambda found: not notice.buttons)
-    assert len(code) > 8 and "[boss]" not in story.kai.turns()[-1]
 
 
 def test_in_a_group_a_mention_starts_a_turn_and_the_rest_is_around_it(story: Story) -> None:
@@ -211,11 +184,3 @@ def test_stop_ends_the_turn_that_works_for_the_topic_and_no_other(story: Story) 
     wait_until_idle(story.office.daemon)
     assert story.kai.runs()[-1]["status"] == "completed"
     assert not any("/stop" in one for one in story.mia.turns() + story.kai.turns())
-
-
-def test_the_other_bot_knows_the_boss_without_another_code(story: Story) -> None:
-    chat = story.ada.starts(story.teambot)
-    story.ada.says(chat, "by the other door")
-    chat.wait_for_text("I heard: by the other door")
-    assert "from-name: Ada (@ada) [boss]\n" in story.kai.turns()[-1]
-    story.office.api.wait_for(lambda: f"chat/{chat.id}//" in story.teambot.commands)

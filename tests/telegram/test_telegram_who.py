@@ -15,18 +15,12 @@ from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
 from tests.support.cli import Shell
-from tests.support.daemons import wait_until
-from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
+from tests.support.telegram_bots import TelegramDaemon, address, answer_to
+from tests.support.waits import wait_until
 
 HELD = 20  # updates of one chat
 CODE = re.compile(r"\b[A-Z2-9]{8}\b")
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
-    with telegram_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
 
 
 class Scene(NamedTuple):
@@ -215,7 +209,7 @@ def test_a_press_that_is_answered_too_late_for_its_spinner_still_counts(scene: S
     eve = scene.person("Eve")
     chat = scene.writes(eve, "let me in")
     post = scene.asked_about(eve.first_name)
-    hanging = scene.office.api.fault("getUpdates", do="hang", times=1)
+    hanging = scene.office.api.fault("getUpdates", bot=scene.bot, do="hang", times=1)
     scene.office.api.wait_for(lambda: hanging.hits == 1)
     press = scene.presses(scene.ada, post, "Approve")
     scene.office.api.advance(seconds=60)
@@ -230,7 +224,7 @@ def test_a_press_that_is_answered_too_late_for_its_spinner_still_counts(scene: S
 
 def test_a_press_counts_although_the_confirmation_of_its_post_was_lost(scene: Scene) -> None:
     """People can press before the daemon knows which post it was."""
-    scene.office.api.fault("sendMessage", do="lose_answer")
+    scene.office.api.fault("sendMessage", chat=scene.desk, do="lose_answer")
     group = scene.group("Chess club", scene.person("Bob"))
     post = scene.asked_about("Chess club")
     assert scene.presses(scene.ada, post, "Approve").wait()["text"] == "Approved."
@@ -287,7 +281,7 @@ def test_nothing_comes_in_from_a_blocked_chat_and_what_waits_for_it_fails(scene:
     chat = scene.office.approved(eve, scene.bot)
     chat.wait_for_text("Your code is")  # or this would be what is refused
     scene.asked_about(eve.first_name)
-    scene.office.api.fault("sendMessage", retry_after=3600, times=None)
+    scene.office.api.fault("sendMessage", chat=chat, retry_after=3600, times=None)
     (number,) = scene.office.nex.send(address(chat), text="are you well?")["ids"]
     wait_until(lambda: scene.office.nex.get(number)["attempts"] == 1)
     scene.office.boss.call("contact.block", contact=address(chat))
@@ -383,12 +377,12 @@ def test_the_token_is_in_no_log_no_answer_and_no_error(scene: Scene) -> None:
     office, secret = scene.office, scene.bot.token.partition(":")[2]
     said: list[Any] = []
     for fault in ({"status": 500}, {"do": "drop"}, {"do": "garbage"}):
-        made = office.api.fault("getUpdates", times=None, **fault)
+        made = office.api.fault("getUpdates", bot=scene.bot, times=None, **fault)
         wait_until(lambda: office.binding(scene.bot)["last_error"] is not None)
         said.append(office.binding(scene.bot))
         made.clear()
         wait_until(lambda: office.binding(scene.bot)["last_error"] is None)
-    made = office.api.fault("*", status=401, times=None)
+    made = office.api.fault("*", bot=scene.bot, status=401, times=None)
     office.wait_for_error(scene.bot, "token", "failed")
     refused = Shell(office.daemon.home.path)(
         *("agent", "bind", "nex", "--adapter-type", "telegram", "--adapter-token", scene.bot.token),

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing.bot_api import BotApi
-from tests.support.daemons import wait_until
 from tests.support.live_providers import staged
 from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
+from tests.support.waits import wait_until
 from tests.telegram.test_telegram_live import Talk
 
 MODULES = {"HIBOSS_PROVIDERS_MODULES": "tests.support.live_providers"}

@@ -12,10 +12,10 @@ from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat, Topic
 from hiboss.testing.bot_api.groups import Group
 from hiboss.testing.bot_api.messages import Message
-from tests.support.daemons import wait_until
 from tests.support.python_agents import PythonAgent
 from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
 from tests.support.telegram_casts import own_topic
+from tests.support.waits import wait_until
 
 ANSWERS = 'print(f"heard {TEXTS[-1]}")'
 LONG = "".join(f"{number:04}\n" for number in range(1_600))  # two posts, each as long as one can be
@@ -97,7 +97,7 @@ def test_an_own_topic_that_was_deleted_is_made_again_and_what_waited_goes_there_
     desk.send("user:boss", "before")
     desk.his.wait_for_text("before")
     delete(desk.his, first)
-    hangs = office.api.fault("sendMessage", do="hang")  # until all of them wait
+    hangs = office.api.fault("sendMessage", chat=desk.his, do="hang")  # until all of them wait
     for number in range(5):
         desk.send("user:boss", f"message {number}")
     hangs.release()
@@ -114,7 +114,7 @@ def test_an_own_topic_that_was_deleted_is_made_again_and_what_waited_goes_there_
 def test_what_is_partly_posted_goes_on_in_the_new_topic(office: TelegramDaemon) -> None:
     desk = Desk(office, topic=True)
     first = own_topic(office, desk.his, desk.kai)
-    late = office.api.fault("sendMessage", do="hang", carry_out=True)
+    late = office.api.fault("sendMessage", chat=desk.his, do="hang", carry_out=True)
     envelope = desk.send("user:boss", LONG)
     words = desk.his.wait_for_text("0000").text
     delete(desk.his, first)
@@ -140,7 +140,11 @@ def test_if_an_own_topic_cannot_be_made_again_the_chat_gets_what_waited_with_a_l
     topic = own_topic(office, desk.his, desk.kai)
     delete(desk.his, topic)
     office.api.fault(
-        "createForumTopic", status=400, description="Bad Request: the chat is not a forum", times=None
+        "createForumTopic",
+        chat=desk.his,
+        status=400,
+        description="Bad Request: the chat is not a forum",
+        times=None,
     )
     desk.send("user:boss", "one")
     desk.his.wait_for_text("one")
@@ -152,6 +156,7 @@ def test_if_an_own_topic_cannot_be_made_again_the_chat_gets_what_waited_with_a_l
     assert desk.tries(topic) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["delivery.claimed", "delivery.settled", "store.after_commit"])
 def test_killed_after_an_own_topic_was_lost_nothing_is_lost_or_doubled(
     office: TelegramDaemon, tmp_path: Path, point: str
@@ -162,7 +167,7 @@ def test_killed_after_an_own_topic_was_lost_nothing_is_lost_or_doubled(
     armed = tmp_path / "armed"
     delete(desk.his, first)
     office.start(HIBOSS_CRASH_AT=f"{point}:2@{armed}")
-    hangs = office.api.fault("sendMessage", do="hang")
+    hangs = office.api.fault("sendMessage", chat=desk.his, do="hang")
     for number in range(3):
         desk.send("user:boss", f"message {number}")
     wait_until(lambda: hangs.hits)
@@ -170,7 +175,7 @@ def test_killed_after_an_own_topic_was_lost_nothing_is_lost_or_doubled(
     hangs.release()
     office.daemon.wait_for_death()
     office.start()
-    wait_until(lambda: len(desk.texts(desk.his, max(desk.his.topics))) >= 3)
+    wait_until(lambda: desk.his.topics and len(desk.texts(desk.his, max(desk.his.topics))) >= 3)
     new = own_topic(office, desk.his, desk.kai)
     wait_until(lambda: not office.rows("SELECT id FROM envelope WHERE status = 0 AND binding IS NOT NULL"))
     assert [body(one) for one in desk.texts(desk.his, new.id)] == [f"message {number}" for number in range(3)]
@@ -220,7 +225,7 @@ def test_what_is_left_of_a_long_text_is_posted_behind_such_a_line(office: Telegr
     desk = Desk(office)
     forum = desk.forum()
     topic = forum.create_topic("Deploys")
-    late = office.api.fault("sendMessage", do="hang", carry_out=True)
+    late = office.api.fault("sendMessage", chat=forum, do="hang", carry_out=True)
     envelope = desk.send(address(forum, topic.id), LONG)
     begun = forum.wait_for_text("0000").text
     delete(forum, topic)

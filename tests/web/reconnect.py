@@ -17,8 +17,8 @@ from websockets.exceptions import WebSocketException
 
 from hiboss.cli.client import is_away
 from hiboss.core.errors import HibossError, HungUp
-from tests.support.daemons import wait_until
 from tests.support.parties import Party
+from tests.support.waits import wait_until
 from tests.support.web_clients import EventReader, WebDaemon, WebSocketClient, open_events, open_websocket
 
 LOST = (OSError, EOFError, http.client.HTTPException, WebSocketException)  # the connection, or no daemon

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.parties import agents, boss
-from tests.support.web_clients import free_port, web_daemon
+from tests.support.web_clients import kept_port, web_daemon
 from tests.web.reconnect import reconnect
 
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.pop("HIBOSS_HOME", None)
     for number in range(1, given.rounds + 1):
         directory = tempfile.TemporaryDirectory()
-        with directory, web_daemon(Path(directory.name), web_port=free_port()) as daemon:
+        with directory, kept_port() as port, web_daemon(Path(directory.name), web_port=port) as daemon:
             sender, *parties = agents(daemon, given.agents + 1)
             told = reconnect(daemon, sender, [*parties, boss(daemon)], given.clients, given.kills)
         sys.stdout.write(f"round {number}: {told}; every client has exactly its mail\n")

@@ -24,11 +24,6 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
         assert "Traceback" not in logged(daemon) and " error " not in logged(daemon)
 
 
-@pytest.fixture
-def nex(web: WebDaemon) -> RestClient:
-    return web.rest(web.token("nex"))
-
-
 # --- download --------------------------------------------------------------------------------
 
 

@@ -18,18 +18,13 @@ from tests.support import bulk
 from tests.support.attached_sessions import Session
 from tests.support.doors import DoorDaemon, code_of, doors_of
 from tests.support.parties import agents, boss
+from tests.support.sweeps import sweep
 from tests.support.web_clients import WebDaemon, web_daemon
 
 DOORS = ("websocket", "rest")
 # Its story calls it over the socket itself; here it has a test of its own.
 NAMES = sorted(set(CALLS) - {"attached.wait"})
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
-        running.check()
+TOLD = bulk.some([(name, door) for name in NAMES for door in DOORS], lambda one: one[0])
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +33,19 @@ def doors(daemon: WebDaemon) -> Iterator[dict[str, DoorDaemon]]:
         yield opened
 
 
-@pytest.mark.parametrize(
-    ("name", "door"), bulk.some([(name, door) for name in NAMES for door in DOORS], lambda one: one[0])
-)
-def test_an_operation_answers_through_this_door_as_through_the_socket(
-    doors: dict[str, DoorDaemon], tmp_path: Path, name: str, door: str
+@pytest.mark.parametrize("noun", sorted({name.partition(".")[0] for name in NAMES}))
+def test_an_operation_answers_through_a_door_as_through_the_socket(
+    doors: dict[str, DoorDaemon], tmp_path: Path, noun: str
 ) -> None:
-    through = doors[door]
-    for answer in CALLS[name](Case(through, tmp_path)):
-        assert_declared_shape(name, answer)
-    assert name in through.asked
+    with sweep() as row:
+        for name, door in TOLD:
+            if name.partition(".")[0] == noun:
+                with row((name, door)):
+                    place = tmp_path / f"{name}-{door}"
+                    place.mkdir()
+                    for answer in CALLS[name](Case(doors[door], place)):
+                        assert_declared_shape(name, answer)
+                    assert name in doors[door].asked
 
 
 @pytest.mark.parametrize("door", DOORS)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -22,9 +21,10 @@ from tests.api.bad_input_scene import CLASSES, Scene, open_scene
 from tests.support import bulk
 from tests.support.daemons import answers, code, variables
 from tests.support.doors import in_header, refused_by_web
+from tests.support.sweeps import sweep
 from tests.support.web_clients import RestClient, WebDaemon, WebSocketClient, open_websocket
 
-NAMES = sorted(REGISTRY)
+NOUNS = sorted({name.partition(".")[0] for name in REGISTRY})
 # HTTP is on here, so what says that it is off does not come.
 ROWS = bulk.some(
     (row for row in (*written(), *(limit.over for limit in limits())) if row.code != "web_unavailable"),
@@ -147,20 +147,24 @@ def compare(scene: Scene, url: str, rest: RestClient, rows: list[Row]) -> None:
                 assert code(other) == expected, (door, one.line[:300], other)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_wrong_with_any_request_is_the_same_error_through_all_doors(
-    scene: Scene, url: str, rest: RestClient, name: str
-) -> None:
-    compare(scene, url, rest, bulk.some(mechanical(name), lambda row: (row.code, row.by), each=2))
-
-
-@pytest.mark.parametrize("name", sorted({row.operation for row in ROWS}))
-def test_what_cannot_be_meant_is_the_same_error_through_all_doors(
-    scene: Scene, url: str, rest: RestClient, name: str
-) -> None:
+def groups(name: str) -> Iterator[list[Row]]:
+    """The rows of an operation that can be asked together: with the same settings."""
+    yield bulk.some(mechanical(name), lambda row: (row.code, row.by), each=2)
     rows = [row for row in ROWS if row.operation == name]
     plain = [row for row in rows if row.config is row.policy is None]
-    for group in ([plain] if plain else []) + [[row] for row in rows if row not in plain]:
-        changed = scene.given(group[0].config, group[0].policy) if group is not plain else nullcontext()
-        with changed:
-            compare(scene, url, rest, group)
+    yield from [plain, *([row] for row in rows if row not in plain)]
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+def test_what_is_wrong_or_cannot_be_meant_is_the_same_error_through_all_doors(
+    scene: Scene, url: str, rest: RestClient, noun: str
+) -> None:
+    with sweep() as row:
+        for name in REGISTRY:
+            for group in groups(name) if name.partition(".")[0] == noun else ():
+                if group:
+                    with (
+                        row((name, [one.code for one in group])),
+                        scene.given(group[0].config, group[0].policy),
+                    ):
+                        compare(scene, url, rest, group)

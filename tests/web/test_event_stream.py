@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import Answered
-from tests.support.daemons import wait_until
 from tests.support.parties import agent, agents, boss
+from tests.support.waits import wait_until
 from tests.support.web_clients import Event, WebDaemon, web_daemon
 
 

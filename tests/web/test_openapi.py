@@ -22,6 +22,7 @@ from hiboss.web import app, openapi, pages
 from hiboss.web.door import Door
 from hiboss.web.routes import ROUTES
 from tests.support.openapi_document import described, document, served
+from tests.support.sweeps import sweep
 
 OFFERED = sorted(name for name, one in REGISTRY.items() if "web" in one.doors and not one.follows)
 
@@ -30,6 +31,7 @@ def body_schema(one: dict[str, Any]) -> dict[str, Any]:
     return described().resolved(one["requestBody"]["content"]["application/json"]["schema"])
 
 
+@pytest.mark.slow
 def test_it_is_a_valid_document_of_openapi_3_1() -> None:
     from openapi_spec_validator import OpenAPIV31SpecValidator  # it takes half a second
 
@@ -70,8 +72,14 @@ def test_every_path_of_the_app_is_in_it_and_nothing_else(monkeypatch: pytest.Mon
     assert all(path.startswith("/static/") or path in document()["paths"] for path in pages.PATHS)
 
 
-@pytest.mark.parametrize("name", OFFERED)
-def test_an_operation_is_described_with_all_that_is_declared(name: str) -> None:
+def test_every_operation_is_described_with_all_that_is_declared() -> None:
+    with sweep() as row:
+        for name in OFFERED:
+            with row(name):
+                check_described(name)
+
+
+def check_described(name: str) -> None:
     operation, found = REGISTRY[name], document()["paths"][f"/api/op/{name}"]["post"]
     taken = set(operation.param_names) - operation.socket_only
     schema = body_schema(found)
@@ -104,6 +112,7 @@ def test_an_error_has_its_codes_and_its_message() -> None:
         assert all(f"`{code}`" in answer["description"] for code in codes)
 
 
+@pytest.mark.slow
 def test_every_example_fits_its_schema() -> None:
     for path, method, found in served():
         assert (path, method, list(unfit(found))) == (path, method, [])

@@ -16,6 +16,8 @@ from tests.support.openapi_document import described, document
 from tests.support.parties import agent, boss
 from tests.support.web_clients import web_daemon
 
+pytestmark = pytest.mark.slow
+
 JSON = "application/json"
 BODIES = [  # its type, what it is, and the code of the answer
     ("text/plain", b"x", "wrong_content_type"),

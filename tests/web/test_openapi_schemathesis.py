@@ -14,6 +14,8 @@ from hiboss.api.operation import REGISTRY
 if TYPE_CHECKING:
     from tests.support.openapi_cases import Explored
 
+pytestmark = pytest.mark.slow
+
 CASES = 1  # of each kind; 1,000 for each noun: make soak SOAK=tests.web.openapi_soak
 NOUNS = sorted({name.partition(".")[0] for name in REGISTRY} - {"setup"})
 

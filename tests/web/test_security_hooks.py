@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from hiboss.core.webhook_signatures import TOLERANCE_SECONDS, key_of, new_secret, signed
+from tests.support.waits import wait_until
 from tests.support.web_daemons import Answer, WebDaemon, web_daemon
 
 BODY = json.dumps({"build": 7, "state": "failed"}).encode()
@@ -26,7 +27,10 @@ class Hook(NamedTuple):
         return self.web.request("POST", f"/hooks/{name}", given, body)
 
     def stored(self) -> int:
+        """Return the number of messages, when all that was answered has become one: the answer comes before that."""
+        waiting = "SELECT 1 FROM platform_update WHERE outcome IS NULL"
         with self.web.database() as database:
+            wait_until(lambda: database.execute(waiting).fetchone() is None)
             return int(database.execute("SELECT count(*) FROM message").fetchone()[0])
 
 

@@ -12,18 +12,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemons import wait_until
+from tests.support.waits import wait_until
+from tests.support.web_clients import kept_port
 from tests.support.web_daemons import HANDSHAKE, WebDaemon, bearer, web_daemon
 
 needs_openssl = pytest.mark.skipif(
     shutil.which("openssl") is None, reason="there is no openssl to make a certificate"
 )
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 def state_of(web: WebDaemon) -> dict[str, Any]:
@@ -35,17 +30,16 @@ def state_of(web: WebDaemon) -> dict[str, Any]:
 
 def listens_anywhere(web: WebDaemon, port: int) -> bool:
     with socket.socket() as opened:
-        opened.settimeout(5)
+        opened.settimeout(30)
         return opened.connect_ex(("127.0.0.1", port)) == 0
 
 
 # --- other interfaces -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "127.0.0.1.nip.io", ""])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.org", ""])
 def test_another_interface_without_tls_is_refused_and_the_daemon_works(tmp_path: Path, host: str) -> None:
-    port = free_port()
-    with web_daemon(tmp_path, waits=False, web_host=host, web_port=port) as web:
+    with kept_port() as port, web_daemon(tmp_path, waits=False, web_host=host, web_port=port) as web:
         found = state_of(web)
         assert found["state"] == "off" and found["url"] is None
         assert "web.tls_cert_file" in found["error"] and "web.insecure" in found["error"]
@@ -77,9 +71,8 @@ def test_tls_files_that_cannot_be_used_are_told_and_nothing_is_served_without_tl
     for number, file in enumerate((wrong, tmp_path / "missing.pem")):
         place = tmp_path / str(number)
         place.mkdir()
-        port = free_port()
         given = {"web_tls_cert_file": str(file), "web_tls_key_file": str(file)}
-        with web_daemon(place, waits=False, web_port=port, **given) as web:
+        with kept_port() as port, web_daemon(place, waits=False, web_port=port, **given) as web:
             assert "cannot be used" in state_of(web)["error"]
             assert not listens_anywhere(web, port)
             assert web.call("daemon.ping")
@@ -160,9 +153,9 @@ def test_old_tls_is_refused(secure: WebDaemon, version: ssl.TLSVersion) -> None:
 
 @pytest.fixture(scope="module")
 def tunnelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[WebDaemon, int]]:
-    port = free_port()
-    given = {"web_hooks_port": port, "web_hooks_hosts": "hooks.example.org"}
-    with web_daemon(tmp_path_factory.mktemp("d"), **given) as web:
+    given = {"web_hooks_hosts": "hooks.example.org"}
+    place = tmp_path_factory.mktemp("d")
+    with kept_port() as port, web_daemon(place, web_hooks_port=port, **given) as web:
         wait_until(lambda: web.call("daemon.status")["web"]["hooks_url"])
         yield web, port
 
@@ -214,15 +207,3 @@ def test_the_second_port_has_names_of_its_own(tunnelled: tuple[WebDaemon, int]) 
         assert web.request("POST", "/hooks/ci", (), {}, host=host).code == "wrong_host"  # of the first port
     told = web.request("POST", "/hooks/ci", (), {}, host="evil.example", port=port)
     assert "web.hooks_hosts" in told.json["error"]["message"]
-
-
-def test_a_taken_port_does_not_stop_the_daemon(tmp_path: Path) -> None:
-    """Whoever has it may be somebody else: no link may lead there."""
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        with web_daemon(tmp_path, waits=False, web_port=other.getsockname()[1]) as web:
-            found = state_of(web)
-            assert found["state"] == "retrying" and found["url"] is None
-            with pytest.raises(Exception, match="cannot be listened on"):
-                web.call("web.link", token=web.token("boss"))

@@ -13,7 +13,7 @@ from freezegun import freeze_time
 from hiboss.api.login_codes import FAILURES, LIVES_MS, WINDOW_MS, LoginCodes
 from hiboss.core.errors import LoginRefused, TooManyAttempts
 from hiboss.testing.running_daemon import Answered
-from tests.support.daemons import wait_until
+from tests.support.waits import wait_until
 from tests.support.web_daemons import Answer, Browser, WebDaemon, bearer, web_daemon
 
 _numbers = itertools.count(1)
@@ -85,31 +85,29 @@ def test_a_code_is_no_token(web: WebDaemon) -> None:
     assert use(web, code).status == 200
 
 
-@pytest.mark.parametrize("proof", ["token", "run", "user"])
-def test_nobody_makes_a_link_for_somebody_else_but_the_boss(web: WebDaemon, proof: str) -> None:
-    if proof == "user":
-        token = web.call("user.register", token=web.token("boss"), name=f"person-{next(_numbers)}")["token"]
-        with pytest.raises(Answered, match="boss"):
-            web.call("web.link", token=token, name="boss")
-        return
-    with pytest.raises(Answered) as caught:
-        web.call("web.link", token=web.token("nex"), **({"name": "boss"} if proof == "run" else {}))
-    assert caught.value.stable_code == "not_a_person"
+def test_nobody_makes_a_link_for_somebody_else_but_the_boss(web: WebDaemon) -> None:
+    ann = web.call("user.register", token=web.token("boss"), name=f"person-{next(_numbers)}")["token"]
+    for token, params, code in (
+        (ann, {"name": "boss"}, "boss_only"),
+        (web.token("nex"), {"name": "boss"}, "not_a_person"),
+        (web.token("nex"), {}, "not_a_person"),
+    ):
+        with pytest.raises(Answered) as caught:
+            web.call("web.link", token=token, **params)
+        assert caught.value.stable_code == code
 
 
-def test_a_link_ends_with_the_token_that_it_was_made_with(web: WebDaemon) -> None:
+@pytest.mark.parametrize("ends", [["token.rotate"], ["delete"], ["delete", "register"]], ids=" and ".join)
+def test_a_link_and_a_login_end_with_the_token_and_with_the_person_and_are_not_of_the_next_one_of_that_name(
+    web: WebDaemon, ends: list[str]
+) -> None:
     name = person(web)
-    code = web.link(name)
-    web.call("user.token.rotate", token=web.token("boss"), name=name)
+    browser, code, boss = web.log_in(name), web.link(name), web.log_in()
+    assert whoami(web, browser).status == 200
+    for verb in ends:
+        web.call(f"user.{verb}", token=web.token("boss"), name=name)
     assert use(web, code).code == "login_refused"
-
-
-def test_a_link_ends_with_the_person_and_is_not_of_the_next_one_of_that_name(web: WebDaemon) -> None:
-    name = person(web)
-    code = web.link(name)
-    web.call("user.delete", token=web.token("boss"), name=name)
-    web.call("user.register", token=web.token("boss"), name=name)
-    assert use(web, code).code == "login_refused"
+    assert (whoami(web, browser).code, whoami(web, boss).status) == ("bad_token", 200)
 
 
 def test_a_link_ends_when_all_browsers_are_logged_out(web: WebDaemon) -> None:
@@ -216,15 +214,22 @@ def test_a_token_does_not_go_into_the_cookie_or_into_the_tab(web: WebDaemon) -> 
         assert web.request("GET", "/api/conversations", headers).code == "bad_token"
 
 
-@pytest.mark.parametrize(
-    "before",
-    ['a={"b": 1}; ', "a=[x]; ", "a b=c; ", 'x="open; ', "=; ", ";;;", "{}=planted; ", "hiboss_session=x; "],
-)
-def test_cookies_of_other_ports_do_not_hide_ours(web: WebDaemon, before: str) -> None:
+def test_cookies_of_other_ports_do_not_hide_ours(web: WebDaemon) -> None:
     browser = web.log_in()
-    cookie = ("Cookie", f"{before.replace('{}', browser.pair.partition('=')[0])}{browser.pair}; z=1")
-    answer = web.request("GET", "/api/conversations", [cookie, ("X-Hiboss-Tab", browser.tab)])
-    assert answer.status == 200
+    own = browser.pair.partition("=")[0]
+    others = (
+        'a={"b": 1}; ',
+        "a=[x]; ",
+        "a b=c; ",
+        'x="open; ',
+        "=; ",
+        ";;;",
+        f"{own}=planted; ",
+        "hiboss_session=x; ",
+    )
+    for before in others:
+        headers = [("Cookie", f"{before}{browser.pair}; z=1"), ("X-Hiboss-Tab", browser.tab)]
+        assert web.request("GET", "/api/conversations", headers).status == 200, before
 
 
 def test_two_daemons_on_one_host_keep_their_logins_apart(web: WebDaemon, tmp_path: Path) -> None:
@@ -244,23 +249,22 @@ def test_two_daemons_on_one_host_keep_their_logins_apart(web: WebDaemon, tmp_pat
         assert whoami(web, here).status == 200
 
 
-@pytest.mark.parametrize("tab", ["a; b.c", "a=b.c", "", "x" * 500, "ä.b"])
-def test_a_tab_names_no_other_cookie_at_the_end_of_a_login(web: WebDaemon, tab: str) -> None:
-    headers = [*bearer(web.token("boss")), ("X-Hiboss-Tab", tab), ("Origin", web.url)]
-    answer = web.request("POST", "/logout", headers, {})
-    assert answer.status == 200 and not answer.all("set-cookie")
+def test_a_tab_names_no_other_cookie_at_the_end_of_a_login(web: WebDaemon) -> None:
+    for tab in ("a; b.c", "a=b.c", "", "x" * 500, "ä.b"):
+        headers = [*bearer(web.token("boss")), ("X-Hiboss-Tab", tab), ("Origin", web.url)]
+        answer = web.request("POST", "/logout", headers, {})
+        assert answer.status == 200 and not answer.all("set-cookie"), tab
 
 
-@pytest.mark.parametrize(
-    "given",
-    ["Basic Ym9zczpib3Nz", "Bearer", "Bearer ", "bearer\t", "Token {}", "{}", "Bearer {}, Bearer {}", ""],
-)
-def test_what_is_no_bearer_token_is_refused(web: WebDaemon, given: str) -> None:
-    value = given.replace("{}", web.token("boss"))
-    answer = web.request("GET", "/api/conversations", [("Authorization", value)])
-    assert (answer.status, answer.code) == (401, "bad_token")
-    assert answer.header("www-authenticate") == "Bearer"
-    assert web.handshake(headers=[("Authorization", value)]).status == 401
+def test_what_is_no_bearer_token_is_refused(web: WebDaemon) -> None:
+    boss = web.token("boss")
+    for value in (
+        *("Basic Ym9zczpib3Nz", "Bearer", "Bearer ", "bearer\t", ""),
+        *(f"Token {boss}", boss, f"Bearer {boss}, Bearer {boss}"),
+    ):
+        answer = web.request("GET", "/api/conversations", [("Authorization", value)])
+        assert (answer.status, answer.code, answer.header("www-authenticate")) == (401, "bad_token", "Bearer")
+        assert web.handshake(headers=[("Authorization", value)]).status == 401
 
 
 # --- the end of a login --------------------------------------------------------------------------
@@ -285,23 +289,11 @@ def test_logging_out_everywhere_ends_all_of_a_person_and_of_nobody_else(web: Web
     assert whoami(web, boss).status == 200
 
 
-def test_a_login_ends_with_the_token_of_its_person(web: WebDaemon) -> None:
-    name = person(web)
-    browser, boss = web.log_in(name), web.log_in()
-    web.call("user.token.rotate", token=web.token("boss"), name=name)
-    assert whoami(web, browser).code == "bad_token"
+def test_a_login_of_the_boss_ends_with_the_token_of_the_boss(web: WebDaemon) -> None:
+    boss = web.log_in()
     web.call("boss.token.rotate", token=web.token("boss"))
     assert whoami(web, boss).code == "bad_token"
     assert web.handshake(headers=bearer(boss.token)).code == "bad_token"
-
-
-def test_a_login_ends_with_its_person(web: WebDaemon) -> None:
-    name = person(web)
-    browser = web.log_in(name)
-    web.call("user.delete", token=web.token("boss"), name=name)
-    assert whoami(web, browser).code == "bad_token"
-    web.call("user.register", token=web.token("boss"), name=name)
-    assert whoami(web, browser).code == "bad_token"
 
 
 def test_a_login_ends_after_its_days_also_while_the_daemon_was_off(tmp_path: Path) -> None:

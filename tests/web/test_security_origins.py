@@ -9,6 +9,7 @@ import pytest
 
 from hiboss.web.pages import PATHS
 from hiboss.web.routes import ROUTES
+from tests.support.sweeps import sweep
 from tests.support.web_daemons import HANDSHAKE, Browser, WebDaemon, bearer, web_daemon
 
 Way = tuple[str, str]
@@ -73,6 +74,14 @@ OWN_HOSTS = [
     "[::1]:{port}",
     "[0:0:0:0:0:0:0:1]",
 ]
+CONFIGURED_HOSTS = {  # by web.hosts
+    **dict.fromkeys(
+        ("desk.example.org", "DESK.example.org:443", "desk.example.org."), (200, "ok", 101, "ok")
+    ),
+    **dict.fromkeys(
+        ("example.org", "x.desk.example.org", "desk.example.orgx"), (421, "wrong_host", 421, "wrong_host")
+    ),
+}
 FOREIGN_ORIGINS = [
     "http://evil.example",
     "https://evil.example:{port}",
@@ -108,11 +117,6 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
         yield daemon
 
 
-@pytest.fixture(scope="module")
-def browser(web: WebDaemon) -> Browser:
-    return web.log_in()
-
-
 def filled(web: WebDaemon, text: str) -> str:
     return text.format(place=web.place, port=web.place.rpartition(":")[2])
 
@@ -120,28 +124,28 @@ def filled(web: WebDaemon, text: str) -> str:
 # --- the name that a request is made to ------------------------------------------------
 
 
-@pytest.mark.parametrize("host", FOREIGN_HOSTS, ids=repr)
-def test_a_foreign_host_is_refused_even_with_the_boss_s_token(web: WebDaemon, host: str) -> None:
-    token = bearer(web.token("boss"))
-    name = filled(web, host)
-    answer = web.request("POST", "/api/op/daemon.ping", [("Host", name), *token], {})
-    assert (answer.status, answer.code) == (421, "wrong_host")
-    answer = web.handshake(headers=[("Host", name), *token])
-    assert (answer.status, answer.code) == (421, "wrong_host")
+def test_a_foreign_host_is_refused_even_with_the_boss_s_token_and_one_that_is_this_machine_taken(
+    web: WebDaemon,
+) -> None:
+    """This machine with any port: the one here may be another at the other end of ssh -L."""
+    foreign, own = (421, "wrong_host", 421, "wrong_host"), (200, "ok", 101, "ok")
+    hosts = dict.fromkeys(FOREIGN_HOSTS, foreign) | dict.fromkeys(OWN_HOSTS, own) | CONFIGURED_HOSTS
+    with sweep() as row:
+        for host, expected in hosts.items():
+            headers = [("Host", filled(web, host)), *bearer(web.token("boss"))]
+            with row(repr(host)):
+                asked = web.request("POST", "/api/op/daemon.ping", headers, {})
+                opened = web.handshake(headers=headers)
+                assert (asked.status, asked.code, opened.status, opened.code) == expected
 
 
-@pytest.mark.parametrize("host", OWN_HOSTS)
-def test_a_name_that_always_means_this_machine_is_taken_with_any_port(web: WebDaemon, host: str) -> None:
-    """Any port: the one here may be another at the other end of ssh -L."""
-    name, token = filled(web, host), bearer(web.token("boss"))
-    assert web.request("POST", "/api/op/daemon.ping", [("Host", name), *token], {}).status == 200
-    assert web.handshake(headers=[("Host", name), *token]).status == 101
-
-
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_a_foreign_host_is_refused_on_every_path(web: WebDaemon, way: Way) -> None:
-    answer = web.request(*way, [*bearer(web.token("boss")), ("Connection", "close")], host="evil.example")
-    assert answer.status == 421
+def test_every_path_refuses_a_foreign_host_and_a_foreign_page(web: WebDaemon, browser: Browser) -> None:
+    token = [*bearer(web.token("boss")), ("Connection", "close")]
+    with sweep() as row:
+        for way in WAYS:
+            with row(" ".join(way)):
+                assert web.request(*way, token, host="evil.example").status == 421
+                assert web.request(*way, browser.headers("http://evil.example")).status == 403
 
 
 def test_a_request_without_a_host_is_refused(web: WebDaemon) -> None:
@@ -173,19 +177,6 @@ def test_a_target_with_a_name_in_it_leads_nowhere(web: WebDaemon, target: str) -
     assert (answer.status, answer.code) == (404, "no_such_path")
 
 
-def test_a_name_that_the_boss_configured_is_taken_and_others_near_it_are_not(web: WebDaemon) -> None:
-    token = bearer(web.token("boss"))
-    for host, status in {
-        "desk.example.org": 200,
-        "DESK.example.org:443": 200,
-        "desk.example.org.": 200,
-        "example.org": 421,
-        "x.desk.example.org": 421,
-        "desk.example.orgx": 421,
-    }.items():
-        assert web.request("POST", "/api/op/daemon.ping", [("Host", host), *token], {}).status == status
-
-
 def test_a_page_whose_name_was_made_to_point_here_gets_nothing(web: WebDaemon, browser: Browser) -> None:
     """DNS rebinding: to the browser it is the page's own origin, so nothing of CORS stops it."""
     headers = [*browser.headers("http://evil.example:9999"), ("Host", "evil.example:9999")]
@@ -198,25 +189,16 @@ def test_a_page_whose_name_was_made_to_point_here_gets_nothing(web: WebDaemon, b
 # --- the page that a request comes from --------------------------------------------------
 
 
-@pytest.mark.parametrize("origin", FOREIGN_ORIGINS, ids=repr)
-def test_a_foreign_page_is_refused_with_and_without_a_login(
-    web: WebDaemon, browser: Browser, origin: str
-) -> None:
-    name = filled(web, origin)
-    proofs: list[list[tuple[str, str]]] = [
-        [("Origin", name)],
-        [("Origin", name), *bearer(web.token("boss"))],
-        browser.headers(name),
-    ]
-    for headers in proofs:
-        assert web.request("GET", "/api/messages", headers).code == "wrong_origin"
-        assert web.request("POST", "/api/op/daemon.ping", headers, {}).code == "wrong_origin"
-        assert web.handshake(headers=headers).code == "wrong_origin"
-
-
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
-def test_a_foreign_page_is_refused_on_every_path(web: WebDaemon, browser: Browser, way: Way) -> None:
-    assert web.request(*way, browser.headers("http://evil.example")).status == 403
+def test_a_foreign_page_is_refused_with_and_without_a_login(web: WebDaemon, browser: Browser) -> None:
+    with sweep() as row:
+        for origin in FOREIGN_ORIGINS:
+            name = filled(web, origin)
+            own = ("Origin", name)
+            for headers in ([own], [own, *bearer(web.token("boss"))], browser.headers(name)):
+                with row(headers):
+                    assert web.request("GET", "/api/messages", headers).code == "wrong_origin"
+                    assert web.request("POST", "/api/op/daemon.ping", headers, {}).code == "wrong_origin"
+                    assert web.handshake(headers=headers).code == "wrong_origin"
 
 
 def test_two_origins_are_refused(web: WebDaemon, browser: Browser) -> None:
@@ -246,14 +228,16 @@ def test_no_page_is_allowed_to_ask_from_elsewhere(web: WebDaemon) -> None:
 # --- a cookie that the browser sends unasked ---------------------------------------------
 
 
-@pytest.mark.parametrize("way", UNSAFE, ids=" ".join)
 def test_what_changes_something_needs_an_origin_where_there_is_a_cookie(
-    web: WebDaemon, browser: Browser, way: Way
+    web: WebDaemon, browser: Browser
 ) -> None:
     cookie = ("Cookie", browser.pair)
-    for headers in ([cookie], [cookie, ("X-Hiboss-Tab", browser.tab)]):
-        answer = web.request(*way, headers)
-        assert (answer.status, answer.code) == (403, "no_origin")
+    with sweep() as row:
+        for way in UNSAFE:
+            for headers in ([cookie], [cookie, ("X-Hiboss-Tab", browser.tab)]):
+                with row(" ".join(way)):
+                    answer = web.request(*way, headers)
+                    assert (answer.status, answer.code) == (403, "no_origin")
 
 
 @pytest.mark.parametrize("path", ["/ws", "/"])

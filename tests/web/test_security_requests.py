@@ -6,12 +6,14 @@ Every answer has the same headers, also that to what is no HTTP at all.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from hiboss.web.headers import HEADERS
+from tests.support.sweeps import sweep
 from tests.support.web_daemons import HANDSHAKE, Answer, WebDaemon, bearer, web_daemon
 
 SECRET = "a line of config.toml"
@@ -62,36 +64,39 @@ CLIMBS = [
 ]
 
 
-@pytest.mark.parametrize("climb", CLIMBS, ids=repr)
-@pytest.mark.parametrize(
-    "below", ["/static/", "/", "/api/", "/api/messages/", "/api/conversations/", "/api/op/"]
-)
-def test_no_path_leads_out(web: WebDaemon, below: str, climb: str) -> None:
-    for path in (below + climb, below + quote(web.home.path + "/secret.txt", safe="")):
-        answer = web.request("GET", path, bearer(web.token("boss")))
-        assert answer.status in (400, 404, 405)
-        assert b"root:" not in answer.body and SECRET.encode() not in answer.body
-        assert has_our_headers(answer)
-
-
-@pytest.mark.parametrize("climb", CLIMBS, ids=repr)
-def test_no_path_of_a_webhook_or_an_operation_leads_out(web: WebDaemon, climb: str) -> None:
-    for below in ("/hooks/", "/api/op/"):
-        answer = web.request("POST", below + climb, bearer(web.token("boss")), {})
-        assert answer.status in (400, 401, 404, 405)
+def test_no_path_leads_out(web: WebDaemon) -> None:
+    places = [
+        *(
+            ("GET", one)
+            for one in ("/static/", "/", "/api/", "/api/messages/", "/api/conversations/", "/api/op/")
+        ),
+        *(("POST", one) for one in ("/hooks/", "/api/op/")),
+    ]
+    with sweep() as row:
+        for method, below in places:
+            for climb in (*CLIMBS, quote(web.home.path + "/secret.txt", safe="")):
+                with row((method, below + climb)):
+                    body = {} if method == "POST" else None
+                    answer = web.request(method, below + climb, bearer(web.token("boss")), body)
+                    assert answer.status in ((400, 404, 405) if method == "GET" else (400, 401, 404, 405))
+                    assert b"root:" not in answer.body and SECRET.encode() not in answer.body
+                    assert has_our_headers(answer)
 
 
 # --- methods -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["TRACE", "CONNECT", "OPTIONS", "PUT", "PROPFIND", "get", "X" * 1_000])
-@pytest.mark.parametrize("path", ["/", "/api/messages", "/api/op/daemon.ping", "/login", "/hooks/ci"])
-def test_an_odd_method_is_refused_and_echoes_nothing(web: WebDaemon, method: str, path: str) -> None:
+def test_an_odd_method_is_refused_and_echoes_nothing(web: WebDaemon) -> None:
     secret = [("X-Canary", "canary-in-a-header"), *bearer(web.token("boss"))]
-    answer = web.request(method, path, secret)
-    assert (answer.status, answer.code) == (405, "method_not_allowed")
-    assert answer.header("allow") and has_our_headers(answer)
-    assert b"canary" not in answer.body and web.token("boss").encode() not in answer.body
+    methods = ("TRACE", "CONNECT", "OPTIONS", "PUT", "PROPFIND", "get", "X" * 1_000)
+    paths = ("/", "/api/messages", "/api/op/daemon.ping", "/login", "/hooks/ci")
+    with sweep() as row:
+        for method, path in product(methods, paths):
+            with row((method[:20], path)):
+                answer = web.request(method, path, secret)
+                assert (answer.status, answer.code) == (405, "method_not_allowed")
+                assert answer.header("allow") and has_our_headers(answer)
+                assert b"canary" not in answer.body and web.token("boss").encode() not in answer.body
 
 
 def test_connect_opens_no_tunnel(web: WebDaemon) -> None:
@@ -178,16 +183,18 @@ TOO_MUCH = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_http_does_not_allow_is_refused_and_the_connection_ends(web: WebDaemon, what: str) -> None:
-    with web.connected() as connection:
-        connection.write(WRONG[what] + web.text("GET", "/api/messages", bearer(web.token("boss"))))
-        answer = connection.answer()
-        assert 400 <= answer.status < 500 and b"script" not in answer.body
-        assert answer.code in ("not_http", "frame_too_large", "invalid_request", "wrong_host"), answer
-        assert has_our_headers(answer)
-        assert connection.is_closed()
-        assert b"HTTP/1.1 200" not in connection.rest()  # what came behind it is not answered
+def test_what_http_does_not_allow_is_refused_and_the_connection_ends(web: WebDaemon) -> None:
+    behind = web.text("GET", "/api/messages", bearer(web.token("boss")))
+    with sweep() as row:
+        for what, data in WRONG.items():
+            with row(what), web.connected() as connection:
+                connection.write(data + behind)
+                answer = connection.answer()
+                assert 400 <= answer.status < 500 and b"script" not in answer.body
+                assert answer.code in ("not_http", "frame_too_large", "invalid_request", "wrong_host"), answer
+                assert has_our_headers(answer)
+                assert connection.is_closed()
+                assert b"HTTP/1.1 200" not in connection.rest()  # what came behind it is not answered
     assert web.still_works()
 
 
@@ -258,22 +265,24 @@ BREAKS = [
 ]
 
 
-@pytest.mark.parametrize("text", BREAKS, ids=repr)
-def test_no_value_of_a_request_becomes_a_header_of_the_answer(web: WebDaemon, text: str) -> None:
-    boss = bearer(web.token("boss"))
-    for answer in (
-        web.request("GET", f"/{quote(text, safe='%')}", boss),
-        web.request("GET", f"/api/messages/{quote(text, safe='%')}", boss),
-        web.request("GET", f"/api/messages?agent={quote(text, safe='%')}", boss),
-        web.request("POST", f"/api/op/{quote(text, safe='%')}", boss, {}),
-        web.request(
-            "POST", "/api/messages", [*boss, ("Idempotency-Key", text)], {"to": "agent:nex", "text": "x"}
-        ),
-        web.request("GET", "/", [("Origin", f"http://{text}")]),
-        web.request("GET", "/", [("Host", text)]),
-    ):
-        assert not [name for name, _ in answer.headers if name.startswith(("x-injected", "<"))]
-        assert len(answer.all("content-type")) == 1
+def test_no_value_of_a_request_becomes_a_header_of_the_answer(web: WebDaemon) -> None:
+    boss, message = bearer(web.token("boss")), {"to": "agent:nex", "text": "x"}
+    with sweep() as row:
+        for text in BREAKS:
+            quoted = quote(text, safe="%")
+            for asked in (
+                ("GET", f"/{quoted}", boss),
+                ("GET", f"/api/messages/{quoted}", boss),
+                ("GET", f"/api/messages?agent={quoted}", boss),
+                ("POST", f"/api/op/{quoted}", boss, {}),
+                ("POST", "/api/messages", [*boss, ("Idempotency-Key", text)], message),
+                ("GET", "/", [("Origin", f"http://{text}")]),
+                ("GET", "/", [("Host", text)]),
+            ):
+                with row(asked):
+                    answer = web.request(*asked)
+                    assert not [name for name, _ in answer.headers if name.startswith(("x-injected", "<"))]
+                    assert len(answer.all("content-type")) == 1
 
 
 # --- several requests on one connection -----------------------------------------------------------------

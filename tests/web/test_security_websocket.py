@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.daemons import wait_until
+from tests.support.sweeps import sweep
+from tests.support.waits import wait_until
 from tests.support.web_daemons import HANDSHAKE, Browser, Connection, WebDaemon, bearer, web_daemon
 
 NOT_LOGGED_IN = 4401
@@ -25,11 +26,6 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
         yield daemon
         assert daemon.still_works()
         assert "Traceback" not in daemon.logged() and " error " not in daemon.logged()
-
-
-@pytest.fixture(scope="module")
-def browser(web: WebDaemon) -> Browser:
-    return web.log_in()
 
 
 def frame(
@@ -127,15 +123,14 @@ WRONG_FIRST: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG_FIRST)
-def test_a_page_whose_first_message_is_wrong_is_not_logged_in(
-    web: WebDaemon, browser: Browser, what: str
-) -> None:
-    with opened(web, page(web, browser)) as socket:
-        socket.write(WRONG_FIRST[what])
-        if what.startswith("a ping"):
-            assert socket.read() == (PONG, b"x")
-        assert socket.closed_with() == NOT_LOGGED_IN
+def test_a_page_whose_first_message_is_wrong_is_not_logged_in(web: WebDaemon, browser: Browser) -> None:
+    with sweep() as row:
+        for what, first in WRONG_FIRST.items():
+            with row(what), opened(web, page(web, browser)) as socket:
+                socket.write(first)
+                if what.startswith("a ping"):
+                    assert socket.read() == (PONG, b"x")
+                assert socket.closed_with() == NOT_LOGGED_IN
 
 
 def test_a_page_that_sends_nothing_is_not_waited_for(web: WebDaemon, browser: Browser) -> None:
@@ -215,12 +210,13 @@ WRONG_FRAMES: dict[str, tuple[bytes, int]] = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG_FRAMES)
-def test_a_wrong_frame_ends_the_connection_with_the_code_for_it(web: WebDaemon, what: str) -> None:
-    for headers in ([], bearer(web.token("boss"))):
-        with opened(web, headers) as socket:
-            socket.write(WRONG_FRAMES[what][0])
-            assert socket.closed_with() == WRONG_FRAMES[what][1]
+def test_a_wrong_frame_ends_the_connection_with_the_code_for_it(web: WebDaemon) -> None:
+    with sweep() as row:
+        for what, (data, code) in WRONG_FRAMES.items():
+            for headers in ([], bearer(web.token("boss"))):
+                with row((what, headers)), opened(web, headers) as socket:
+                    socket.write(data)
+                    assert socket.closed_with() == code
 
 
 def test_a_message_in_many_pieces_with_pings_between_is_one_message(web: WebDaemon) -> None:

@@ -10,9 +10,9 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from tests.support.daemons import wait_until
 from tests.support.http_files import CONTENT, get, logged, sent, stored, upload
 from tests.support.uploaded_files import files
+from tests.support.waits import wait_until
 from tests.support.web_clients import RestClient, WebDaemon, web_daemon
 
 LIMIT = 200_000  # limits.attachment_bytes
@@ -27,16 +27,6 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
         yield daemon
         daemon.check()
         assert "Traceback" not in logged(daemon) and " error " not in logged(daemon)
-
-
-@pytest.fixture
-def ada(web: WebDaemon) -> RestClient:
-    return web.rest(web.token("boss"))
-
-
-@pytest.fixture
-def nex(web: WebDaemon) -> RestClient:
-    return web.rest(web.token("nex"))
 
 
 def raw(web: WebDaemon, text: bytes) -> socket.socket:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import code, wait_until
+from tests.support.daemons import code
 from tests.support.parties import Party, agent, agents, boss
-from tests.support.web_clients import WebDaemon, WebSocketClient, web_daemon
+from tests.support.waits import wait_until
+from tests.support.web_clients import WebDaemon, WebSocketClient
 
 FRAME = 4 * 1024 * 1024  # limits.frame_bytes
 HEARD = (1009, None)  # close code: too large; a client that is still sending may not hear it
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
-        running.check()
 
 
 def ping(number: int) -> dict[str, Any]:

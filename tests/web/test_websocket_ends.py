@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.support.daemons import code, wait_until
+from tests.support.daemons import code
 from tests.support.parties import agents, boss
+from tests.support.waits import wait_until
 from tests.support.web_clients import WebDaemon, bearer, web_daemon
 
 PING, CLOSE = 0x9, 0x8  # kinds of frames

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
 
 from hiboss.channels.telegram import polling
+from hiboss.core.contracts.adapter import Adapter
+from hiboss.testing.adapter_steps import started
 from tests.channels.telegram.telegram_rig import OLD, TelegramRig, running_rig
 
 
@@ -15,6 +18,12 @@ from tests.channels.telegram.telegram_rig import OLD, TelegramRig, running_rig
 def rig(tmp_path: Path) -> Iterator[TelegramRig]:
     with running_rig(tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def adapter(rig: TelegramRig) -> AbstractAsyncContextManager[Adapter]:
+    """Give a test that is a coroutine a running adapter (tests/support/async_tests.py)."""
+    return started(rig)
 
 
 @pytest.fixture

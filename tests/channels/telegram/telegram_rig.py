@@ -11,6 +11,7 @@ from hiboss.channels.telegram.adapter import TelegramAdapter
 from hiboss.core.contracts.adapter import Account, Letter
 from hiboss.testing.adapter_rig import FullRig, Post
 from hiboss.testing.bot_api import BotApi
+from hiboss.testing.bot_api.faults import Fault
 
 NEW, OLD = "10.3", "9.0"  # an old server has no drafts and no rich messages
 
@@ -113,10 +114,14 @@ class TelegramRig(FullRig):
         self.api.stop_listening()
 
     def limited(self, seconds: int) -> None:
-        self.api.fault("sendMessage", retry_after=seconds)
+        self.fault("sendMessage", retry_after=seconds)
 
     def locked_out(self) -> None:
-        self.api.fault(status=401, times=None)
+        self.fault(status=401, times=None)
+
+    def fault(self, method: str = "*", **what: Any) -> Fault:
+        """Let calls of the bot go wrong."""
+        return self.api.fault(method, bot=self.bot, **what)
 
     def impossible(self) -> Letter:
         return self.letter(place="-100999")

@@ -55,7 +55,7 @@ def test_without_a_check_the_account_is_the_same(rig: TelegramRig) -> None:
 def test_a_server_that_cannot_be_asked_now_is_an_account_error(
     rig: TelegramRig, method: str, fault: dict[str, Any]
 ) -> None:
-    rig.api.fault(method, **fault)
+    rig.fault(method, **fault)
     if "status" in fault and method == "getWebhookInfo":
         assert checked(rig).account  # it is only for a note
         return
@@ -105,41 +105,37 @@ FAULTS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
-def test_the_token_is_in_no_error_and_no_log_line(
+async def test_the_token_is_in_no_error_and_no_log_line(
     rig: TelegramRig, tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: dict[str, Any]
 ) -> None:
     caplog.set_level(logging.DEBUG)
     shown: list[str] = []
-
-    async def story() -> None:
-        take = Taker(rig)
-        rig.ada.sends_document(rig.private, "notes.txt", b"notes")
-        async with polling_adapter(rig, take) as (adapter, task):
-            post = await adapter.post(rig.letter(), 0, "hello")
-            await until(lambda: take.updates)
-            failing = [rig.api.fault(method, times=None, **fault) for method in ("*", "file")]
-            other = rig.make()
-            calls = [
-                adapter.post(rig.letter(), 0, "hello"),
-                adapter.edit(rig.chat, post, "new", "key"),
-                adapter.typing(rig.chat),
-                adapter.create_topic(rig.chat, "plans"),
-                adapter.digest(take.updates, str(tmp_path), waited=False, last_try=False),
-                other.start(),
-                TelegramAdapter.check(adapter.Settings(adapter_token=rig.bot.token), str(rig.home)),  # type: ignore[arg-type]
-            ]
-            errors = await asyncio.gather(*calls, return_exceptions=True)
-            await other.stop()
-            assert all(isinstance(one, LaneError | EnvelopeError | Refused) for one in errors)
-            await until(lambda: task.done() or adapter.trouble)
-            shown.append(str(adapter.trouble))
-            errors += [task.exception()] if task.done() and not task.cancelled() else []
-            shown.extend(everything_about(one) for one in errors if isinstance(one, BaseException))
-            shown.append(f"{adapter!r} {vars(adapter)}")
-            for one in failing:
-                one.clear()
-
-    asyncio.run(story())
+    take = Taker(rig)
+    rig.ada.sends_document(rig.private, "notes.txt", b"notes")
+    async with polling_adapter(rig, take) as (adapter, task):
+        post = await adapter.post(rig.letter(), 0, "hello")
+        await until(lambda: take.updates)
+        failing = [rig.fault(method, times=None, **fault) for method in ("*", "file")]
+        other = rig.make()
+        calls = [
+            adapter.post(rig.letter(), 0, "hello"),
+            adapter.edit(rig.chat, post, "new", "key"),
+            adapter.typing(rig.chat),
+            adapter.create_topic(rig.chat, "plans"),
+            adapter.digest(take.updates, str(tmp_path), waited=False, last_try=False),
+            other.start(),
+            TelegramAdapter.check(adapter.Settings(adapter_token=rig.bot.token), str(rig.home)),  # type: ignore[arg-type]
+        ]
+        errors = await asyncio.gather(*calls, return_exceptions=True)
+        await other.stop()
+        assert all(isinstance(one, LaneError | EnvelopeError | Refused) for one in errors)
+        await until(lambda: task.done() or adapter.trouble)
+        shown.append(str(adapter.trouble))
+        errors += [task.exception()] if task.done() and not task.cancelled() else []
+        shown.extend(everything_about(one) for one in errors if isinstance(one, BaseException))
+        shown.append(f"{adapter!r} {vars(adapter)}")
+        for one in failing:
+            one.clear()
     secret = rig.bot.token.partition(":")[2]
     assert secret not in "\n".join(shown)
     assert secret not in caplog.text
@@ -158,12 +154,9 @@ def test_the_canary_would_be_seen(rig: TelegramRig) -> None:
         assert secret in everything_about(error)
 
 
-def test_a_server_that_is_away_says_so_at_the_start(rig: TelegramRig) -> None:
-    async def story() -> None:
-        rig.api.stop_listening()
-        with pytest.raises(AccountError) as caught:
-            async with started(rig):
-                pass
-        assert caught.value.kind == "unreachable"
-
-    asyncio.run(story())
+async def test_a_server_that_is_away_says_so_at_the_start(rig: TelegramRig) -> None:
+    rig.api.stop_listening()
+    with pytest.raises(AccountError) as caught:
+        async with started(rig):
+            pass
+    assert caught.value.kind == "unreachable"

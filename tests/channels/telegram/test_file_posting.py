@@ -9,7 +9,6 @@ import pytest
 
 from hiboss.channels.telegram.chunk_form import Chunk, encode
 from hiboss.core.contracts.adapter import Adapter, Posted
-from hiboss.testing.adapter_platform_rules import with_adapter
 from tests.channels.telegram.posted_letters import kinds_of, made_file, post_all, posts
 from tests.channels.telegram.telegram_rig import TelegramRig
 
@@ -45,57 +44,46 @@ def uploads(rig: TelegramRig) -> list[list[str]]:
         ("ä b.pdf", PDF, 3 * MEGABYTE, "document"),
     ],
 )
-def test_a_file_is_posted_as_what_it_is_with_the_text_as_its_caption(
-    rig: TelegramRig, tmp_path: Path, name: str, mime: str, size: int, kind: str
+async def test_a_file_is_posted_as_what_it_is_with_the_text_as_its_caption(
+    rig: TelegramRig, tmp_path: Path, name: str, mime: str, size: int, kind: str, adapter: Adapter
 ) -> None:
     file = made_file(tmp_path, name, mime, size)
-
-    async def story(adapter: Adapter) -> None:
-        (answer,) = await post_all(adapter, rig.letter("see", files=(file,)))
-        (post,) = posts(rig)
-        assert (kinds_of([post]), post.text) == ([kind], "see")
-        assert post.files[-1].data == Path(file.path).read_bytes()
-        assert uploads(rig) == [[name]]
-        assert answer == Posted((str(post.id),), {0: f"{kind}:{post.files[-1].id}"}, ())
-
-    with_adapter(rig, story)
+    (answer,) = await post_all(adapter, rig.letter("see", files=(file,)))
+    (post,) = posts(rig)
+    assert (kinds_of([post]), post.text) == ([kind], "see")
+    assert post.files[-1].data == Path(file.path).read_bytes()
+    assert uploads(rig) == [[name]]
+    assert answer == Posted((str(post.id),), {0: f"{kind}:{post.files[-1].id}"}, ())
 
 
-def test_the_size_is_that_of_the_file_now_not_that_of_the_letter(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_the_size_is_that_of_the_file_now_not_that_of_the_letter(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     file = made_file(tmp_path, "a.png", PNG, 11 * MEGABYTE)
-
-    async def story(adapter: Adapter) -> None:
-        await post_all(adapter, rig.letter("", files=(file._replace(size=0),)))
-        assert kinds_of(posts(rig)) == ["document"]
-
-    with_adapter(rig, story)
+    await post_all(adapter, rig.letter("", files=(file._replace(size=0),)))
+    assert kinds_of(posts(rig)) == ["document"]
 
 
 @pytest.mark.parametrize("words", ["PHOTO_INVALID_DIMENSIONS", "IMAGE_PROCESS_FAILED"])
-def test_a_picture_that_cannot_be_a_photo_goes_as_a_document(
-    rig: TelegramRig, tmp_path: Path, words: str
+async def test_a_picture_that_cannot_be_a_photo_goes_as_a_document(
+    rig: TelegramRig, tmp_path: Path, words: str, adapter: Adapter
 ) -> None:
     file = made_file(tmp_path, "long.png", PNG)
-
-    async def story(adapter: Adapter) -> None:
-        rig.api.fault("sendPhoto", status=400, description=f"Bad Request: {words}")
-        (answer,) = await post_all(adapter, rig.letter("see", files=(file,)))
-        (post,) = posts(rig)
-        assert (post.media["document"]["file_name"], post.text) == ("long.png", "see")
-        assert post.files[-1].data == Path(file.path).read_bytes()
-        assert answer.files == {0: f"document:{post.files[-1].id}"}
-        assert answer.notes == ()
-
-    with_adapter(rig, story)
+    rig.fault("sendPhoto", status=400, description=f"Bad Request: {words}")
+    (answer,) = await post_all(adapter, rig.letter("see", files=(file,)))
+    (post,) = posts(rig)
+    assert (post.media["document"]["file_name"], post.text) == ("long.png", "see")
+    assert post.files[-1].data == Path(file.path).read_bytes()
+    assert answer.files == {0: f"document:{post.files[-1].id}"}
+    assert answer.notes == ()
 
 
-def test_a_voice_goes_as_a_document_to_somebody_who_wants_no_voices(rig: TelegramRig, tmp_path: Path) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.api.fault("sendVoice", status=400, description="Bad Request: VOICE_MESSAGES_FORBIDDEN")
-        await post_all(adapter, rig.letter("", files=(made_file(tmp_path, "a.ogg", OGG),)))
-        assert kinds_of(posts(rig)) == ["document"]
-
-    with_adapter(rig, story)
+async def test_a_voice_goes_as_a_document_to_somebody_who_wants_no_voices(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
+    rig.fault("sendVoice", status=400, description="Bad Request: VOICE_MESSAGES_FORBIDDEN")
+    await post_all(adapter, rig.letter("", files=(made_file(tmp_path, "a.ogg", OGG),)))
+    assert kinds_of(posts(rig)) == ["document"]
 
 
 # --- albums ---------------------------------------------------------------------------------
@@ -112,75 +100,61 @@ def test_a_voice_goes_as_a_document_to_somebody_who_wants_no_voices(rig: Telegra
     ],
     ids=str,
 )
-def test_an_album_is_one_call_and_all_its_ids_are_kept(
-    rig: TelegramRig, tmp_path: Path, mimes: list[str], kinds: list[str]
+async def test_an_album_is_one_call_and_all_its_ids_are_kept(
+    rig: TelegramRig, tmp_path: Path, mimes: list[str], kinds: list[str], adapter: Adapter
 ) -> None:
     files = tuple(made_file(tmp_path, f"file {n}", mime, 50 + n) for n, mime in enumerate(mimes))
-
-    async def story(adapter: Adapter) -> None:
-        (answer,) = await post_all(adapter, rig.letter("see", files=files))
-        found = posts(rig)
-        assert kinds_of(found) == kinds
-        assert len({one.more["media_group_id"] for one in found}) == 1
-        assert [one.files[-1].data for one in found] == [Path(one.path).read_bytes() for one in files]
-        assert [one.text for one in found] == ["see", *[""] * (len(files) - 1)]
-        assert list(answer.ids) == [str(one.id) for one in found]
-        known = [f"{kind}:{one.files[-1].id}" for kind, one in zip(kinds, found, strict=True)]
-        assert answer.files == dict(enumerate(known))
-
-    with_adapter(rig, story)
+    (answer,) = await post_all(adapter, rig.letter("see", files=files))
+    found = posts(rig)
+    assert kinds_of(found) == kinds
+    assert len({one.more["media_group_id"] for one in found}) == 1
+    assert [one.files[-1].data for one in found] == [Path(one.path).read_bytes() for one in files]
+    assert [one.text for one in found] == ["see", *[""] * (len(files) - 1)]
+    assert list(answer.ids) == [str(one.id) for one in found]
+    known = [f"{kind}:{one.files[-1].id}" for kind, one in zip(kinds, found, strict=True)]
+    assert answer.files == dict(enumerate(known))
 
 
-def test_mixed_files_are_albums_and_single_posts_in_order(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_mixed_files_are_albums_and_single_posts_in_order(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     mimes = [PNG, MP4, PDF, OGG, MP3, MP3]
     files = tuple(made_file(tmp_path, f"file {n}", mime) for n, mime in enumerate(mimes))
-
-    async def story(adapter: Adapter) -> None:
-        answers = await post_all(adapter, rig.letter("see", files=files))
-        assert kinds_of(posts(rig)) == ["photo", "video", "document", "voice", "audio", "audio"]
-        assert [len(one.ids) for one in answers] == [2, 1, 1, 2]
-        assert sorted(number for one in answers for number in one.files) == list(range(6))
-
-    with_adapter(rig, story)
+    answers = await post_all(adapter, rig.letter("see", files=files))
+    assert kinds_of(posts(rig)) == ["photo", "video", "document", "voice", "audio", "audio"]
+    assert [len(one.ids) for one in answers] == [2, 1, 1, 2]
+    assert sorted(number for one in answers for number in one.files) == list(range(6))
 
 
-def test_an_album_whose_photo_is_refused_goes_as_documents(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_an_album_whose_photo_is_refused_goes_as_documents(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     good, bad = made_file(tmp_path, "a.png", PNG), made_file(tmp_path, "b.png", PNG)
     Path(bad.path).write_bytes(b"this is no picture")
-
-    async def story(adapter: Adapter) -> None:
-        (answer,) = await post_all(adapter, rig.letter("see", files=(good, bad)))
-        assert kinds_of(posts(rig)) == ["document"] * 2
-        assert [one.files[-1].data for one in posts(rig)][1] == b"this is no picture"
-        assert (len(answer.ids), answer.notes) == (2, ())
-
-    with_adapter(rig, story)
+    (answer,) = await post_all(adapter, rig.letter("see", files=(good, bad)))
+    assert kinds_of(posts(rig)) == ["document"] * 2
+    assert [one.files[-1].data for one in posts(rig)][1] == b"this is no picture"
+    assert (len(answer.ids), answer.notes) == (2, ())
 
 
-def test_a_photo_that_has_grown_too_large_takes_its_album_with_it(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_a_photo_that_has_grown_too_large_takes_its_album_with_it(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     files = (made_file(tmp_path, "a.png", PNG), made_file(tmp_path, "b.png", PNG, 11 * MEGABYTE))
-
-    async def story(adapter: Adapter) -> None:
-        await post_all(adapter, rig.letter("see", files=tuple(one._replace(size=0) for one in files)))
-        assert kinds_of(posts(rig)) == ["document"] * 2
-        assert len(rig.api.calls_of("sendMediaGroup")) == 1  # photos and documents were never tried together
-
-    with_adapter(rig, story)
+    await post_all(adapter, rig.letter("see", files=tuple(one._replace(size=0) for one in files)))
+    assert kinds_of(posts(rig)) == ["document"] * 2
+    assert len(rig.api.calls_of("sendMediaGroup")) == 1  # photos and documents were never tried together
 
 
-def test_an_album_is_a_reply_in_its_topic(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_an_album_is_a_reply_in_its_topic(rig: TelegramRig, tmp_path: Path, adapter: Adapter) -> None:
     plans = rig.topic("plans")
     rig.in_topic(plans, "question")
     files = (made_file(tmp_path, "a.pdf", PDF), made_file(tmp_path, "b.pdf", PDF))
     given = rig.letter("see", place=f"{rig.chat}/{plans}", reply_to=str(rig.last.id), files=files)
-
-    async def story(adapter: Adapter) -> None:
-        await post_all(adapter, given)
-        found = [one for one in posts(rig) if one.media]
-        assert [one.topic for one in found] == [int(plans)] * 2
-        assert found[0].reply_to is rig.last
-
-    with_adapter(rig, story)
+    await post_all(adapter, given)
+    found = [one for one in posts(rig) if one.media]
+    assert [one.topic for one in found] == [int(plans)] * 2
+    assert found[0].reply_to is rig.last
 
 
 # --- captions -------------------------------------------------------------------------------
@@ -188,52 +162,43 @@ def test_an_album_is_a_reply_in_its_topic(rig: TelegramRig, tmp_path: Path) -> N
 BOLD = ({"type": "bold", "offset": 0, "length": 3},)
 
 
-def test_a_long_text_is_posted_before_the_files(rig: TelegramRig, tmp_path: Path) -> None:
-    async def story(adapter: Adapter) -> None:
-        await post_all(adapter, rig.letter("x" * 1025, files=(made_file(tmp_path, "a.pdf", PDF),)))
-        assert [(kind, one.text) for kind, one in zip(kinds_of(posts(rig)), posts(rig), strict=True)] == [
-            ("text", "x" * 1025),
-            ("document", ""),
-        ]
-
-    with_adapter(rig, story)
+async def test_a_long_text_is_posted_before_the_files(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
+    await post_all(adapter, rig.letter("x" * 1025, files=(made_file(tmp_path, "a.pdf", PDF),)))
+    assert [(kind, one.text) for kind, one in zip(kinds_of(posts(rig)), posts(rig), strict=True)] == [
+        ("text", "x" * 1025),
+        ("document", ""),
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_caption_has_its_entities_or_is_plain_if_they_are_refused(
-    rig: TelegramRig, tmp_path: Path, count: int
+async def test_a_caption_has_its_entities_or_is_plain_if_they_are_refused(
+    rig: TelegramRig, tmp_path: Path, count: int, adapter: Adapter
 ) -> None:
     files = tuple(made_file(tmp_path, f"{n}.pdf", PDF) for n in range(count))
     chunk = encode(Chunk("see it", BOLD, files=tuple(range(count))))
     method = "sendDocument" if count == 1 else "sendMediaGroup"
-
-    async def story(adapter: Adapter) -> None:
-        await adapter.post(rig.letter(files=files), 0, chunk)
-        rig.api.fault(method, status=400, description="Bad Request: can't parse entities: too many")
-        await adapter.post(rig.letter(files=files), 0, chunk)
-        found = [one for one in posts(rig) if one.text]
-        assert [one.text for one in found] == ["see it"] * 2
-        assert [[mark["type"] for mark in one.entities] for one in found] == [["bold"], []]
-        assert kinds_of(posts(rig)) == ["document"] * 2 * count
-
-    with_adapter(rig, story)
+    await adapter.post(rig.letter(files=files), 0, chunk)
+    rig.fault(method, status=400, description="Bad Request: can't parse entities: too many")
+    await adapter.post(rig.letter(files=files), 0, chunk)
+    found = [one for one in posts(rig) if one.text]
+    assert [one.text for one in found] == ["see it"] * 2
+    assert [[mark["type"] for mark in one.entities] for one in found] == [["bold"], []]
+    assert kinds_of(posts(rig)) == ["document"] * 2 * count
 
 
-def test_markdown_is_a_caption_with_entities_and_a_table_stays_apart(
-    rig: TelegramRig, tmp_path: Path
+async def test_markdown_is_a_caption_with_entities_and_a_table_stays_apart(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
 ) -> None:
     file = made_file(tmp_path, "a.pdf", PDF)
-
-    async def story(adapter: Adapter) -> None:
-        await post_all(adapter, rig.letter("**see** it", type="markdown", files=(file,)))
-        table = "| a | b |\n|---|---|\n| 1 | 2 |\n"
-        await post_all(adapter, rig.letter(table, type="markdown", files=(file,)))
-        found = posts(rig)
-        assert kinds_of(found) == ["document", "text", "document"]
-        assert (found[0].text, [mark["type"] for mark in found[0].entities]) == ("see it", ["bold"])
-        assert ["rich_message" in one.more for one in found] == [False, True, False]
-
-    with_adapter(rig, story)
+    await post_all(adapter, rig.letter("**see** it", type="markdown", files=(file,)))
+    table = "| a | b |\n|---|---|\n| 1 | 2 |\n"
+    await post_all(adapter, rig.letter(table, type="markdown", files=(file,)))
+    found = posts(rig)
+    assert kinds_of(found) == ["document", "text", "document"]
+    assert (found[0].text, [mark["type"] for mark in found[0].entities]) == ("see it", ["bold"])
+    assert ["rich_message" in one.more for one in found] == [False, True, False]
 
 
 # --- again, by id ---------------------------------------------------------------------------
@@ -242,127 +207,105 @@ def test_markdown_is_a_caption_with_entities_and_a_table_stays_apart(
 @pytest.mark.parametrize(
     "mimes", [[PNG], [PDF], [MP3], [OGG], [MP4], [PNG, MP4, PNG], [PDF, PDF], [MP3, MP3]], ids=str
 )
-def test_what_was_posted_is_posted_again_without_the_file(
-    rig: TelegramRig, tmp_path: Path, mimes: list[str]
+async def test_what_was_posted_is_posted_again_without_the_file(
+    rig: TelegramRig, tmp_path: Path, mimes: list[str], adapter: Adapter
 ) -> None:
     files = tuple(made_file(tmp_path, f"file {n}", mime) for n, mime in enumerate(mimes))
-
-    async def story(adapter: Adapter) -> None:
-        (first,) = await post_all(adapter, rig.letter("see", files=files))
-        again = tuple(one._replace(platform_id=first.files[n]) for n, one in enumerate(files))
-        for one in files:
-            Path(one.path).unlink()  # it is not even looked at
-        (second,) = await post_all(adapter, rig.letter("see", files=again))
-        assert second.files == first.files
-        assert second.notes == ()
-        found = posts(rig)
-        assert kinds_of(found[: len(files)]) == kinds_of(found[len(files) :])
-        assert uploads(rig)[-1] == []
-
-    with_adapter(rig, story)
+    (first,) = await post_all(adapter, rig.letter("see", files=files))
+    again = tuple(one._replace(platform_id=first.files[n]) for n, one in enumerate(files))
+    for one in files:
+        Path(one.path).unlink()  # it is not even looked at
+    (second,) = await post_all(adapter, rig.letter("see", files=again))
+    assert second.files == first.files
+    assert second.notes == ()
+    found = posts(rig)
+    assert kinds_of(found[: len(files)]) == kinds_of(found[len(files) :])
+    assert uploads(rig)[-1] == []
 
 
-def test_a_picture_that_went_as_a_document_goes_so_again(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_a_picture_that_went_as_a_document_goes_so_again(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     file = made_file(tmp_path, "a.png", PNG)
     Path(file.path).write_bytes(b"no picture")
-
-    async def story(adapter: Adapter) -> None:
-        (first,) = await post_all(adapter, rig.letter("", files=(file,)))
-        again = file._replace(platform_id=first.files[0])
-        await post_all(adapter, rig.letter("", files=(again,)))
-        assert kinds_of(posts(rig)) == ["document"] * 2
-        assert [one.method for one in rig.api.calls if one.method.startswith("send")][2:] == ["sendDocument"]
-        assert uploads(rig)[-1] == []
-
-    with_adapter(rig, story)
+    (first,) = await post_all(adapter, rig.letter("", files=(file,)))
+    again = file._replace(platform_id=first.files[0])
+    await post_all(adapter, rig.letter("", files=(again,)))
+    assert kinds_of(posts(rig)) == ["document"] * 2
+    assert [one.method for one in rig.api.calls if one.method.startswith("send")][2:] == ["sendDocument"]
+    assert uploads(rig)[-1] == []
 
 
-def test_what_came_in_goes_out_by_its_id(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_what_came_in_goes_out_by_its_id(rig: TelegramRig, tmp_path: Path, adapter: Adapter) -> None:
     sent = rig.ada.sends_photo(rig.private, b"\xff\xd8picture")
     file = made_file(tmp_path, "photo.jpg", JPEG, platform_id=sent.files[-1].id)
-
-    async def story(adapter: Adapter) -> None:
-        await post_all(adapter, rig.letter("", files=(file,)))
-        (post,) = posts(rig)
-        assert post.files[-1].id == sent.files[-1].id
-        assert uploads(rig) == [[]]
-
-    with_adapter(rig, story)
+    await post_all(adapter, rig.letter("", files=(file,)))
+    (post,) = posts(rig)
+    assert post.files[-1].id == sent.files[-1].id
+    assert uploads(rig) == [[]]
 
 
 @pytest.mark.parametrize("known", ["photo:forgotten", "forgotten", "document:forgotten", "photo:", "odd:x"])
 @pytest.mark.parametrize("count", [1, 2])
-def test_an_id_that_the_server_does_not_know_means_an_upload(
-    rig: TelegramRig, tmp_path: Path, known: str, count: int
+async def test_an_id_that_the_server_does_not_know_means_an_upload(
+    rig: TelegramRig, tmp_path: Path, known: str, count: int, adapter: Adapter
 ) -> None:
     files = tuple(made_file(tmp_path, f"{n}.png", PNG, platform_id=known) for n in range(count))
-
-    async def story(adapter: Adapter) -> None:
-        (answer,) = await post_all(adapter, rig.letter("see", files=files))
-        assert kinds_of(posts(rig)) == ["photo"] * count
-        assert uploads(rig)[-1] == [one.name for one in files]
-        assert len(answer.files) == count
-
-    with_adapter(rig, story)
+    (answer,) = await post_all(adapter, rig.letter("see", files=files))
+    assert kinds_of(posts(rig)) == ["photo"] * count
+    assert uploads(rig)[-1] == [one.name for one in files]
+    assert len(answer.files) == count
 
 
-def test_an_id_of_another_kind_means_an_upload(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_an_id_of_another_kind_means_an_upload(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     sent = rig.ada.sends_document(rig.private, "a.png", b"\x89PNG as a file")
     file = made_file(tmp_path, "a.png", PNG, platform_id=sent.files[-1].id)
-
-    async def story(adapter: Adapter) -> None:
-        await post_all(adapter, rig.letter("", files=(file,)))
-        assert kinds_of(posts(rig)) == ["photo"]
-        assert uploads(rig) == [[], ["a.png"]]
-
-    with_adapter(rig, story)
+    await post_all(adapter, rig.letter("", files=(file,)))
+    assert kinds_of(posts(rig)) == ["photo"]
+    assert uploads(rig) == [[], ["a.png"]]
 
 
-def test_an_album_of_known_and_new_files_uploads_only_the_new_ones(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_an_album_of_known_and_new_files_uploads_only_the_new_ones(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     one, two = made_file(tmp_path, "1.pdf", PDF), made_file(tmp_path, "2.pdf", PDF)
-
-    async def story(adapter: Adapter) -> None:
-        (first,) = await post_all(adapter, rig.letter("", files=(one,)))
-        known = one._replace(platform_id=first.files[0])
-        await post_all(adapter, rig.letter("", files=(known, two)))
-        assert uploads(rig) == [["1.pdf"], ["2.pdf"]]
-        assert [post.files[-1].name for post in posts(rig)] == ["1.pdf", "1.pdf", "2.pdf"]
-
-    with_adapter(rig, story)
+    (first,) = await post_all(adapter, rig.letter("", files=(one,)))
+    known = one._replace(platform_id=first.files[0])
+    await post_all(adapter, rig.letter("", files=(known, two)))
+    assert uploads(rig) == [["1.pdf"], ["2.pdf"]]
+    assert [post.files[-1].name for post in posts(rig)] == ["1.pdf", "1.pdf", "2.pdf"]
 
 
 # --- edits ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_an_edit_changes_the_caption(rig: TelegramRig, tmp_path: Path, count: int) -> None:
+async def test_an_edit_changes_the_caption(
+    rig: TelegramRig, tmp_path: Path, count: int, adapter: Adapter
+) -> None:
     files = tuple(made_file(tmp_path, f"{n}.pdf", PDF) for n in range(count))
     numbers = tuple(range(count))
-
-    async def story(adapter: Adapter) -> None:
-        (answer,) = await post_all(adapter, rig.letter("teh text", files=files))
-        for _ in range(2):  # the second time it has that text already
-            await adapter.edit(rig.chat, answer.ids[0], encode(Chunk("the text", BOLD, files=numbers)), "key")
-        found = posts(rig)
-        assert [one.text for one in found] == ["the text", *[""] * (count - 1)]
-        assert [mark["type"] for mark in found[0].entities] == ["bold"]
-        rig.api.fault("editMessageCaption", status=400, description="Bad Request: ENTITY_BOUNDS_INVALID")
-        await adapter.edit(rig.chat, answer.ids[0], encode(Chunk("plain", BOLD, files=numbers)), "key")
-        assert (posts(rig)[0].text, posts(rig)[0].entities) == ("plain", [])
-        await adapter.edit(rig.chat, answer.ids[0], encode(Chunk(files=numbers)), "key")
-        assert [one.text for one in posts(rig)] == [""] * count
-
-    with_adapter(rig, story)
+    (answer,) = await post_all(adapter, rig.letter("teh text", files=files))
+    for _ in range(2):  # the second time it has that text already
+        await adapter.edit(rig.chat, answer.ids[0], encode(Chunk("the text", BOLD, files=numbers)), "key")
+    found = posts(rig)
+    assert [one.text for one in found] == ["the text", *[""] * (count - 1)]
+    assert [mark["type"] for mark in found[0].entities] == ["bold"]
+    rig.fault("editMessageCaption", status=400, description="Bad Request: ENTITY_BOUNDS_INVALID")
+    await adapter.edit(rig.chat, answer.ids[0], encode(Chunk("plain", BOLD, files=numbers)), "key")
+    assert (posts(rig)[0].text, posts(rig)[0].entities) == ("plain", [])
+    await adapter.edit(rig.chat, answer.ids[0], encode(Chunk(files=numbers)), "key")
+    assert [one.text for one in posts(rig)] == [""] * count
 
 
-def test_the_album_that_goes_out_names_what_it_sends(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_the_album_that_goes_out_names_what_it_sends(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     files = (made_file(tmp_path, "a.png", PNG), made_file(tmp_path, "b.mp4", MP4))
-
-    async def story(adapter: Adapter) -> None:
-        await post_all(adapter, rig.letter("see", files=files))
-        (call,) = rig.api.calls_of("sendMediaGroup")
-        media = json.loads(call.params["media"])
-        assert [(one["type"], one.get("caption")) for one in media] == [("photo", "see"), ("video", None)]
-        assert [call.uploads[one["media"].removeprefix("attach://")] for one in media] == ["a.png", "b.mp4"]
-
-    with_adapter(rig, story)
+    await post_all(adapter, rig.letter("see", files=files))
+    (call,) = rig.api.calls_of("sendMediaGroup")
+    media = json.loads(call.params["media"])
+    assert [(one["type"], one.get("caption")) for one in media] == [("photo", "see"), ("video", None)]
+    assert [call.uploads[one["media"].removeprefix("attach://")] for one in media] == ["a.png", "b.mp4"]

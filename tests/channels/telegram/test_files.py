@@ -138,7 +138,7 @@ def test_a_file_that_the_server_does_not_know_is_left_out_at_the_last_try(
     rig: TelegramRig, tmp_path: Path
 ) -> None:
     rig.lost_file("look")
-    rig.api.fault("getFile", status=400, description="Bad Request: wrong file_id", times=None)
+    rig.fault("getFile", status=400, description="Bad Request: wrong file_id", times=None)
     (found,) = digested(rig, tmp_path, last_try=True)
     assert "wrong file_id" in str(found.note)
 
@@ -153,7 +153,7 @@ def test_a_server_in_trouble_is_no_try(
     rig.ada.sends_document(rig.private, "notes.txt", b"notes")
 
     async def story(adapter: TelegramAdapter, take: Taker) -> None:
-        failing = rig.api.fault(method, times=None, **fault)
+        failing = rig.fault(method, times=None, **fault)
         with pytest.raises(AccountError):  # also at the last try: the file may be there
             await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=True)
         failing.clear()
@@ -168,7 +168,7 @@ def test_a_slow_file_holds_up_no_other_and_no_poll(rig: TelegramRig, tmp_path: P
     rig.ada.sends_document(rig.private, "slow.bin", b"x" * 100_000)
 
     async def story(adapter: TelegramAdapter, take: Taker) -> None:
-        fault = rig.api.fault("file", bytes_per_second=1000)
+        fault = rig.fault("file", bytes_per_second=1000)
         slow = asyncio.create_task(adapter.digest(take.updates, str(tmp_path), waited=False, last_try=False))
         await until(lambda: fault.hits)
         rig.ada.sends_document(rig.private, "quick.txt", b"quick")
@@ -347,7 +347,7 @@ def test_a_program_that_hangs_is_ended(
     assert len(found.files) == 1
 
 
-def test_what_the_program_started_ends_with_it(tmp_path: Path) -> None:
+async def test_what_the_program_started_ends_with_it(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     script = tmp_path / "transcribe.py"
     script.write_text(
@@ -357,16 +357,12 @@ def test_what_the_program_started_ends_with_it(tmp_path: Path) -> None:
         f"os.rename({str(pids)!r} + '.new', {str(pids)!r})\n"
         "time.sleep(600)\n"
     )
-
-    async def story() -> None:
-        task = asyncio.create_task(transcription.transcribe(f"{sys.executable} {script}", "voice.ogg", 600))
-        await until(pids.exists)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        await until(lambda: not _runs(int(pids.read_text())))
-
-    asyncio.run(story())
+    task = asyncio.create_task(transcription.transcribe(f"{sys.executable} {script}", "voice.ogg", 600))
+    await until(pids.exists)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    await until(lambda: not _runs(int(pids.read_text())))
 
 
 @pytest.mark.parametrize("leaves", ["", "start_new_session=True"])

@@ -61,32 +61,27 @@ REFUSALS: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("fault", "error", "kind"), REFUSALS, ids=lambda one: str(one)[:70])
-def test_a_refusal_says_how_much_is_affected(
-    rig: TelegramRig, fault: dict[str, Any], error: type[Exception], kind: str
+async def test_a_refusal_says_how_much_is_affected(
+    rig: TelegramRig, fault: dict[str, Any], error: type[Exception], kind: str, adapter: Adapter
 ) -> None:
-    async def story(adapter: Adapter) -> None:
-        post = await posted(adapter, rig.letter(), "hello")
-        for method, call in (
-            ("sendMessage", lambda: adapter.post(rig.letter(), 0, "hello")),
-            ("sendRichMessage", lambda: adapter.post(rig.letter(), 0, encode(RICH))),
-            ("editMessageText", lambda: adapter.edit(rig.chat, post, "new", "key")),
-        ):
-            if _is_another_story(method, fault):
-                continue
-            rig.api.fault(method, **fault)
-            with pytest.raises((LaneError, EnvelopeError)) as caught:
-                await call()
-            assert (type(caught.value), getattr(caught.value, "kind", None)) == (error, kind)
-            assert str(caught.value)
-            assert (
-                rig.bot.token not in f"{caught.value!r} {caught.value.__cause__} {caught.value.__context__}"
-            )
-            if "retry_after" in fault:
-                assert getattr(caught.value, "retry_after", None) == 40
-            if isinstance(caught.value, ChatMoved):
-                assert caught.value.chat == "-1007"
-
-    with_adapter(rig, story)
+    post = await posted(adapter, rig.letter(), "hello")
+    for method, call in (
+        ("sendMessage", lambda: adapter.post(rig.letter(), 0, "hello")),
+        ("sendRichMessage", lambda: adapter.post(rig.letter(), 0, encode(RICH))),
+        ("editMessageText", lambda: adapter.edit(rig.chat, post, "new", "key")),
+    ):
+        if _is_another_story(method, fault):
+            continue
+        rig.fault(method, **fault)
+        with pytest.raises((LaneError, EnvelopeError)) as caught:
+            await call()
+        assert (type(caught.value), getattr(caught.value, "kind", None)) == (error, kind)
+        assert str(caught.value)
+        assert rig.bot.token not in f"{caught.value!r} {caught.value.__cause__} {caught.value.__context__}"
+        if "retry_after" in fault:
+            assert getattr(caught.value, "retry_after", None) == 40
+        if isinstance(caught.value, ChatMoved):
+            assert caught.value.chat == "-1007"
 
 
 def _is_another_story(method: str, fault: dict[str, Any]) -> bool:
@@ -97,49 +92,43 @@ def _is_another_story(method: str, fault: dict[str, Any]) -> bool:
     return method == "sendRichMessage" and refused
 
 
-def test_a_server_that_cannot_be_connected_to_is_an_account_error(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.api.stop_listening()
-        with pytest.raises(AccountError) as caught:
-            await adapter.post(rig.letter(), 0, "hello")
-        assert caught.value.kind == "unreachable"
-        assert rig.bot.token not in f"{caught.value!r} {caught.value.__context__}"
-
-    with_adapter(rig, story)
-
-
-def test_a_wait_of_a_second_chat_while_the_first_still_waits_is_the_bots(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        group = rig.api.add_group("Team", [rig.ada, rig.bot])
-        waits = [await _limited(rig, adapter, place, 40) for place in (rig.chat, rig.chat, str(group.id))]
-        assert [type(one) for one in waits] == [LaneError, LaneError, AccountError]
-        assert [one.retry_after for one in waits] == [40] * 3
-
-    with_adapter(rig, story)
+async def test_a_server_that_cannot_be_connected_to_is_an_account_error(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    rig.api.stop_listening()
+    with pytest.raises(AccountError) as caught:
+        await adapter.post(rig.letter(), 0, "hello")
+    assert caught.value.kind == "unreachable"
+    assert rig.bot.token not in f"{caught.value!r} {caught.value.__context__}"
 
 
-def test_a_wait_of_a_second_chat_when_the_first_is_over_is_its_own(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        group = rig.api.add_group("Team", [rig.ada, rig.bot])
-        waits = [await _limited(rig, adapter, place, 0) for place in (rig.chat, str(group.id))]
-        assert [type(one) for one in waits] == [LaneError, LaneError]
+async def test_a_wait_of_a_second_chat_while_the_first_still_waits_is_the_bots(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    group = rig.api.add_group("Team", [rig.ada, rig.bot])
+    waits = [await _limited(rig, adapter, place, 40) for place in (rig.chat, rig.chat, str(group.id))]
+    assert [type(one) for one in waits] == [LaneError, LaneError, AccountError]
+    assert [one.retry_after for one in waits] == [40] * 3
 
-    with_adapter(rig, story)
+
+async def test_a_wait_of_a_second_chat_when_the_first_is_over_is_its_own(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    group = rig.api.add_group("Team", [rig.ada, rig.bot])
+    waits = [await _limited(rig, adapter, place, 0) for place in (rig.chat, str(group.id))]
+    assert [type(one) for one in waits] == [LaneError, LaneError]
 
 
-def test_the_waits_of_signs_say_nothing_about_posts(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        group = rig.api.add_group("Team", [rig.ada, rig.bot])
-        rig.api.fault("sendChatAction", retry_after=40)
-        with pytest.raises(LaneError):
-            await adapter.typing(str(group.id))
-        assert type(await _limited(rig, adapter, rig.chat, 40)) is LaneError
-
-    with_adapter(rig, story)
+async def test_the_waits_of_signs_say_nothing_about_posts(rig: TelegramRig, adapter: Adapter) -> None:
+    group = rig.api.add_group("Team", [rig.ada, rig.bot])
+    rig.fault("sendChatAction", retry_after=40)
+    with pytest.raises(LaneError):
+        await adapter.typing(str(group.id))
+    assert type(await _limited(rig, adapter, rig.chat, 40)) is LaneError
 
 
 async def _limited(rig: TelegramRig, adapter: Adapter, place: str, seconds: int) -> LaneError:
-    rig.api.fault("sendMessage", retry_after=seconds)
+    rig.fault("sendMessage", retry_after=seconds)
     with pytest.raises(LaneError) as caught:
         await adapter.post(rig.letter(place=place), 0, "hello")
     return caught.value
@@ -149,34 +138,28 @@ def test_the_pace_is_that_of_telegram() -> None:
     assert TelegramAdapter.pace == Pace(1.0, 20, 30)
 
 
-def test_nobody_can_be_written_to_who_has_blocked_the_bot(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.ada.blocks(rig.bot)
-        with pytest.raises(EnvelopeError, match="blocked by the user"):
-            await adapter.post(rig.letter(), 0, "hello")
-        stranger = rig.api.add_person("Bo")
-        with pytest.raises(EnvelopeError, match="can't initiate"):
-            await adapter.post(rig.letter(place=str(stranger.id)), 0, "hello")
-
-    with_adapter(rig, story)
+async def test_nobody_can_be_written_to_who_has_blocked_the_bot(rig: TelegramRig, adapter: Adapter) -> None:
+    rig.ada.blocks(rig.bot)
+    with pytest.raises(EnvelopeError, match="blocked by the user"):
+        await adapter.post(rig.letter(), 0, "hello")
+    stranger = rig.api.add_person("Bo")
+    with pytest.raises(EnvelopeError, match="can't initiate"):
+        await adapter.post(rig.letter(place=str(stranger.id)), 0, "hello")
 
 
-def test_a_post_to_a_group_that_moved_says_where_it_is_now(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        group = rig.api.add_group("Team", [rig.ada, rig.bot], supergroup=False)
-        new = group.migrate()
-        with pytest.raises(ChatMoved) as caught:
-            await adapter.post(rig.letter(place=str(group.id)), 0, "hello")
-        assert caught.value.chat == str(new.id)
-
-    with_adapter(rig, story)
+async def test_a_post_to_a_group_that_moved_says_where_it_is_now(rig: TelegramRig, adapter: Adapter) -> None:
+    group = rig.api.add_group("Team", [rig.ada, rig.bot], supergroup=False)
+    new = group.migrate()
+    with pytest.raises(ChatMoved) as caught:
+        await adapter.post(rig.letter(place=str(group.id)), 0, "hello")
+    assert caught.value.chat == str(new.id)
 
 
 # --- where, in reply to what, with which buttons --------------------------------------------
 
 
-def test_only_the_first_chunk_is_a_reply_and_only_the_last_text_has_the_buttons(
-    rig: TelegramRig, tmp_path: Path
+async def test_only_the_first_chunk_is_a_reply_and_only_the_last_text_has_the_buttons(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
 ) -> None:
     rig.comes_in("question")
     given = rig.letter(
@@ -185,86 +168,73 @@ def test_only_the_first_chunk_is_a_reply_and_only_the_last_text_has_the_buttons(
         buttons=(Button("yes", "Yes"), Button("no", "No"), Button("long", "A longer text on a button")),
         files=(made_file(tmp_path, "a.txt", "text/plain"),),
     )
-
-    async def story(adapter: Adapter) -> None:
-        ids = [one.ids[0] for one in await post_all(adapter, given)]
-        posts = [rig.private.find(int(one)) for one in ids]
-        assert all(one is not None for one in posts)
-        assert [one.reply_to is not None for one in posts if one] == [True, False, False]
-        assert [len(one.buttons) for one in posts if one] == [0, 3, 0]
-        markup = posts[1].reply_markup if posts[1] else None
-        assert markup is not None
-        assert [[one["text"] for one in row] for row in markup["inline_keyboard"]] == [
-            ["Yes", "No"],
-            ["A longer text on a button"],
-        ]
-        await adapter.remove_buttons(rig.chat, ids[1])
-        await adapter.remove_buttons(rig.chat, ids[1])  # there are none any more
-        assert posts[1] is not None
-        assert posts[1].buttons == []
-
-    with_adapter(rig, story)
+    ids = [one.ids[0] for one in await post_all(adapter, given)]
+    posts = [rig.private.find(int(one)) for one in ids]
+    assert all(one is not None for one in posts)
+    assert [one.reply_to is not None for one in posts if one] == [True, False, False]
+    assert [len(one.buttons) for one in posts if one] == [0, 3, 0]
+    markup = posts[1].reply_markup if posts[1] else None
+    assert markup is not None
+    assert [[one["text"] for one in row] for row in markup["inline_keyboard"]] == [
+        ["Yes", "No"],
+        ["A longer text on a button"],
+    ]
+    await adapter.remove_buttons(rig.chat, ids[1])
+    await adapter.remove_buttons(rig.chat, ids[1])  # there are none any more
+    assert posts[1] is not None
+    assert posts[1].buttons == []
 
 
-def test_buttons_of_a_letter_without_text_are_under_its_last_file(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_buttons_of_a_letter_without_text_are_under_its_last_file(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     files = tuple(made_file(tmp_path, f"{number}.txt", "text/plain") for number in range(3))
-
-    async def story(adapter: Adapter) -> None:
-        await post_all(adapter, rig.letter("", buttons=(Button("ok", "OK"),), files=files))
-        assert [len(one.buttons) for one in rig.private.messages] == [0, 0, 1]
-
-    with_adapter(rig, story)
+    await post_all(adapter, rig.letter("", buttons=(Button("ok", "OK"),), files=files))
+    assert [len(one.buttons) for one in rig.private.messages] == [0, 0, 1]
 
 
-def test_a_reply_that_the_server_refuses_is_posted_without_the_reference(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.comes_in("question")
-        rig.api.fault("sendMessage", status=400, description="Bad Request: message to be replied not found")
-        await adapter.post(rig.letter(reply_to=str(rig.last.id)), 0, "hello")
-        assert [(one.text, one.reply_to) for one in rig.posts()] == [("hello", None)]
+async def test_a_reply_that_the_server_refuses_is_posted_without_the_reference(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    rig.comes_in("question")
+    rig.fault("sendMessage", status=400, description="Bad Request: message to be replied not found")
+    await adapter.post(rig.letter(reply_to=str(rig.last.id)), 0, "hello")
+    assert [(one.text, one.reply_to) for one in rig.posts()] == [("hello", None)]
 
-    with_adapter(rig, story)
 
-
-def test_general_is_posted_to_without_an_id_and_another_topic_with_it(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        forum = rig.api.add_group("Forum", [rig.ada, rig.bot], forum=True, admins=[rig.bot])
-        plans = forum.create_topic("plans")
-        for topic in ("", "/1", f"/{plans.id}"):
-            place = f"{forum.id}{topic}"
-            await adapter.post(rig.letter(place=place), 0, place)
-            await adapter.typing(place)
-        found = {one.text: one.topic for one in forum.messages if one.text}
-        assert found == {str(forum.id): None, f"{forum.id}/1": None, f"{forum.id}/{plans.id}": plans.id}
-
-    with_adapter(rig, story)
+async def test_general_is_posted_to_without_an_id_and_another_topic_with_it(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    forum = rig.api.add_group("Forum", [rig.ada, rig.bot], forum=True, admins=[rig.bot])
+    plans = forum.create_topic("plans")
+    for topic in ("", "/1", f"/{plans.id}"):
+        place = f"{forum.id}{topic}"
+        await adapter.post(rig.letter(place=place), 0, place)
+        await adapter.typing(place)
+    found = {one.text: one.topic for one in forum.messages if one.text}
+    assert found == {str(forum.id): None, f"{forum.id}/1": None, f"{forum.id}/{plans.id}": plans.id}
 
 
 @pytest.mark.parametrize("topic", ["plans", "999"])
-def test_a_topic_that_is_not_there_is_an_envelope_error(rig: TelegramRig, topic: str) -> None:
-    async def story(adapter: Adapter) -> None:
-        with pytest.raises(EnvelopeError) as caught:
-            await adapter.post(rig.letter(place=f"{rig.chat}/{topic}"), 0, "hello")
-        assert caught.value.kind == "topic_not_found"
-
-    with_adapter(rig, story)
-
-
-def test_a_letter_without_anything_to_see_can_never_be_posted(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        with pytest.raises(EnvelopeError):
-            await adapter.post(rig.letter(" "), 0, "")
-
-    with_adapter(rig, story)
+async def test_a_topic_that_is_not_there_is_an_envelope_error(
+    rig: TelegramRig, topic: str, adapter: Adapter
+) -> None:
+    with pytest.raises(EnvelopeError) as caught:
+        await adapter.post(rig.letter(place=f"{rig.chat}/{topic}"), 0, "hello")
+    assert caught.value.kind == "topic_not_found"
 
 
-def test_a_long_text_is_posted_whole(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        text = "ä€😀 word\n" * 3000
-        await post_all(adapter, rig.letter(text))
-        assert "\n".join(rig.posted()).split() == text.split()
+async def test_a_letter_without_anything_to_see_can_never_be_posted(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    with pytest.raises(EnvelopeError):
+        await adapter.post(rig.letter(" "), 0, "")
 
-    with_adapter(rig, story)
+
+async def test_a_long_text_is_posted_whole(rig: TelegramRig, adapter: Adapter) -> None:
+    text = "ä€😀 word\n" * 3000
+    await post_all(adapter, rig.letter(text))
+    assert "\n".join(rig.posted()).split() == text.split()
 
 
 # --- the forms of a text --------------------------------------------------------------------
@@ -279,70 +249,61 @@ def forms(rig: TelegramRig) -> list[str]:
     return ["rich" if "rich_message" in one.more else "marked" if one.entities else "plain" for one in ours]
 
 
-def test_a_rich_message_is_posted_and_edited_as_such(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        post = await posted(adapter, rig.letter(), encode(RICH))
-        assert forms(rig) == ["rich"]
-        (call,) = rig.api.calls_of("sendRichMessage")
-        assert json.loads(call.params["rich_message"]) == {"html": RICH.rich, "skip_entity_detection": True}
-        more = RICH._replace(rich="<table><tr><td>more</td></tr></table>")
-        for _ in range(2):
-            await adapter.edit(rig.chat, post, encode(more), "key")
-        assert forms(rig) == ["rich"]
-        await adapter.edit(rig.chat, post, encode(Chunk("name", BOLD)), "key")
-        assert (forms(rig), rig.posted()) == (["marked"], ["name"])
-
-    with_adapter(rig, story)
+async def test_a_rich_message_is_posted_and_edited_as_such(rig: TelegramRig, adapter: Adapter) -> None:
+    post = await posted(adapter, rig.letter(), encode(RICH))
+    assert forms(rig) == ["rich"]
+    (call,) = rig.api.calls_of("sendRichMessage")
+    assert json.loads(call.params["rich_message"]) == {"html": RICH.rich, "skip_entity_detection": True}
+    more = RICH._replace(rich="<table><tr><td>more</td></tr></table>")
+    for _ in range(2):
+        await adapter.edit(rig.chat, post, encode(more), "key")
+    assert forms(rig) == ["rich"]
+    await adapter.edit(rig.chat, post, encode(Chunk("name", BOLD)), "key")
+    assert (forms(rig), rig.posted()) == (["marked"], ["name"])
 
 
-def test_what_is_refused_as_rich_goes_with_entities_and_then_plain(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.api.fault("sendRichMessage", **REFUSED)
-        await adapter.post(rig.letter(), 0, encode(RICH))
-        rig.api.fault("sendRichMessage", **REFUSED)
-        rig.api.fault("sendMessage", **NO_ENTITIES)
-        await adapter.post(rig.letter(), 0, encode(RICH))
-        await adapter.post(rig.letter(), 0, encode(RICH))  # one refusal says nothing about the next
-        assert forms(rig) == ["marked", "plain", "rich"]
-        assert rig.posted()[:2] == ["name", "name"]
-
-    with_adapter(rig, story)
+async def test_what_is_refused_as_rich_goes_with_entities_and_then_plain(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    rig.fault("sendRichMessage", **REFUSED)
+    await adapter.post(rig.letter(), 0, encode(RICH))
+    rig.fault("sendRichMessage", **REFUSED)
+    rig.fault("sendMessage", **NO_ENTITIES)
+    await adapter.post(rig.letter(), 0, encode(RICH))
+    await adapter.post(rig.letter(), 0, encode(RICH))  # one refusal says nothing about the next
+    assert forms(rig) == ["marked", "plain", "rich"]
+    assert rig.posted()[:2] == ["name", "name"]
 
 
 @pytest.mark.parametrize("html", ["<table><tr><td>open", "<nonsense>x</nonsense>"])
-def test_what_the_server_itself_refuses_as_rich_goes_with_entities(rig: TelegramRig, html: str) -> None:
-    async def story(adapter: Adapter) -> None:
-        await adapter.post(rig.letter(), 0, encode(RICH._replace(rich=html)))
-        assert (forms(rig), rig.posted()) == (["marked"], ["name"])
-
-    with_adapter(rig, story)
-
-
-def test_entities_that_the_server_refuses_are_left_out(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        beyond = ({"type": "bold", "offset": 0, "length": 100},)
-        await adapter.post(rig.letter(), 0, encode(Chunk("name", beyond)))
-        assert (forms(rig), rig.posted()) == (["plain"], ["name"])
-
-    with_adapter(rig, story)
+async def test_what_the_server_itself_refuses_as_rich_goes_with_entities(
+    rig: TelegramRig, html: str, adapter: Adapter
+) -> None:
+    await adapter.post(rig.letter(), 0, encode(RICH._replace(rich=html)))
+    assert (forms(rig), rig.posted()) == (["marked"], ["name"])
 
 
-def test_an_edit_that_is_refused_as_rich_goes_with_entities_and_then_plain(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        post = await posted(adapter, rig.letter(), "na…")
-        rig.api.fault("editMessageText", **REFUSED)
-        await adapter.edit(rig.chat, post, encode(RICH), "key")
-        assert forms(rig) == ["marked"]
-        rig.api.fault("editMessageText", **REFUSED)
-        rig.api.fault("editMessageText", **NO_ENTITIES)
-        await adapter.edit(rig.chat, post, encode(RICH), "key")
-        assert forms(rig) == ["plain"]
-        rig.api.fault("editMessageText", **REFUSED)
-        rig.api.fault("editMessageText", **NO_ENTITIES)
-        await adapter.edit(rig.chat, post, encode(RICH), "key")  # it is so already
-        assert (forms(rig), rig.posted()) == (["plain"], ["name"])
+async def test_entities_that_the_server_refuses_are_left_out(rig: TelegramRig, adapter: Adapter) -> None:
+    beyond = ({"type": "bold", "offset": 0, "length": 100},)
+    await adapter.post(rig.letter(), 0, encode(Chunk("name", beyond)))
+    assert (forms(rig), rig.posted()) == (["plain"], ["name"])
 
-    with_adapter(rig, story)
+
+async def test_an_edit_that_is_refused_as_rich_goes_with_entities_and_then_plain(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    post = await posted(adapter, rig.letter(), "na…")
+    rig.fault("editMessageText", **REFUSED)
+    await adapter.edit(rig.chat, post, encode(RICH), "key")
+    assert forms(rig) == ["marked"]
+    rig.fault("editMessageText", **REFUSED)
+    rig.fault("editMessageText", **NO_ENTITIES)
+    await adapter.edit(rig.chat, post, encode(RICH), "key")
+    assert forms(rig) == ["plain"]
+    rig.fault("editMessageText", **REFUSED)
+    rig.fault("editMessageText", **NO_ENTITIES)
+    await adapter.edit(rig.chat, post, encode(RICH), "key")  # it is so already
+    assert (forms(rig), rig.posted()) == (["plain"], ["name"])
 
 
 def test_an_old_server_is_asked_for_a_rich_post_once(old_rig: TelegramRig) -> None:
@@ -369,104 +330,88 @@ def test_an_old_server_is_asked_for_a_rich_edit_once(old_rig: TelegramRig) -> No
     with_adapter(old_rig, story)
 
 
-def test_a_fallback_posts_its_own_chunk_only(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        given = rig.letter()
-        for number in range(3):
-            if number == 1:
-                rig.api.fault("sendRichMessage", **REFUSED)
-            await adapter.post(given, number, encode(RICH._replace(text=f"name {number}")))
-        assert forms(rig) == ["rich", "marked", "rich"]
-
-    with_adapter(rig, story)
+async def test_a_fallback_posts_its_own_chunk_only(rig: TelegramRig, adapter: Adapter) -> None:
+    given = rig.letter()
+    for number in range(3):
+        if number == 1:
+            rig.fault("sendRichMessage", **REFUSED)
+        await adapter.post(given, number, encode(RICH._replace(text=f"name {number}")))
+    assert forms(rig) == ["rich", "marked", "rich"]
 
 
-def test_a_chunk_that_names_a_problem_tells_it_to_the_sender(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        answer = await adapter.post(rig.letter(), 0, encode(Chunk("too big", problem="too big")))
-        assert isinstance(answer, Posted)
-        assert (rig.posted(), answer.notes, len(answer.ids)) == (["too big"], ("too big",), 1)
-
-    with_adapter(rig, story)
+async def test_a_chunk_that_names_a_problem_tells_it_to_the_sender(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    answer = await adapter.post(rig.letter(), 0, encode(Chunk("too big", problem="too big")))
+    assert isinstance(answer, Posted)
+    assert (rig.posted(), answer.notes, len(answer.ids)) == (["too big"], ("too big",), 1)
 
 
 # --- edits, deletions, topics, the menu -----------------------------------------------------
 
 
 @pytest.mark.parametrize("chunk", ["x" * 4097, encode(Chunk("caption", files=(0,)))])
-def test_what_cannot_be_an_edit_is_an_envelope_error(rig: TelegramRig, chunk: str) -> None:
-    async def story(adapter: Adapter) -> None:
-        post = await posted(adapter, rig.letter(), "hello")
-        with pytest.raises(EnvelopeError):
-            await adapter.edit(rig.chat, post, chunk, "key")
-        assert rig.posted() == ["hello"]
+async def test_what_cannot_be_an_edit_is_an_envelope_error(
+    rig: TelegramRig, chunk: str, adapter: Adapter
+) -> None:
+    post = await posted(adapter, rig.letter(), "hello")
+    with pytest.raises(EnvelopeError):
+        await adapter.edit(rig.chat, post, chunk, "key")
+    assert rig.posted() == ["hello"]
 
-    with_adapter(rig, story)
+
+async def test_an_edit_of_a_post_that_is_gone_is_refused_after_one_call(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    post = await posted(adapter, rig.letter(), "hello")
+    await adapter.delete(rig.chat, post)
+    with pytest.raises(EnvelopeError) as caught:
+        await adapter.edit(rig.chat, post, encode(RICH), "key")
+    assert caught.value.kind == "not_found"
+    assert len(rig.api.calls_of("editMessageText")) == 1
 
 
-def test_an_edit_of_a_post_that_is_gone_is_refused_after_one_call(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        post = await posted(adapter, rig.letter(), "hello")
+async def test_a_post_that_is_too_old_cannot_be_deleted_and_the_reason_is_named(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    post = await posted(adapter, rig.letter(), "hello")
+    rig.api.advance(hours=49)
+    with pytest.raises(EnvelopeError, match="can't be deleted") as caught:
         await adapter.delete(rig.chat, post)
-        with pytest.raises(EnvelopeError) as caught:
-            await adapter.edit(rig.chat, post, encode(RICH), "key")
-        assert caught.value.kind == "not_found"
-        assert len(rig.api.calls_of("editMessageText")) == 1
-
-    with_adapter(rig, story)
-
-
-def test_a_post_that_is_too_old_cannot_be_deleted_and_the_reason_is_named(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        post = await posted(adapter, rig.letter(), "hello")
-        rig.api.advance(hours=49)
-        with pytest.raises(EnvelopeError, match="can't be deleted") as caught:
-            await adapter.delete(rig.chat, post)
-        assert caught.value.kind == "not_deletable"
-
-    with_adapter(rig, story)
+    assert caught.value.kind == "not_deletable"
 
 
 @pytest.mark.parametrize("call", ["edit", "typing", "react", "delete"])
-def test_a_wait_is_named_by_every_call(rig: TelegramRig, call: str) -> None:
-    async def story(adapter: Adapter) -> None:
-        post = await posted(adapter, rig.letter(), "hello")
-        given = {
-            "edit": (rig.chat, post, "new", "key"),
-            "typing": (rig.chat,),
-            "react": (rig.chat, post, "👍"),
-            "delete": (rig.chat, post),
-        }
-        rig.api.fault(retry_after=9)
-        with pytest.raises(LaneError) as caught:
-            await getattr(adapter, call)(*given[call])
-        assert caught.value.retry_after == 9
-
-    with_adapter(rig, story)
+async def test_a_wait_is_named_by_every_call(rig: TelegramRig, call: str, adapter: Adapter) -> None:
+    post = await posted(adapter, rig.letter(), "hello")
+    given = {
+        "edit": (rig.chat, post, "new", "key"),
+        "typing": (rig.chat,),
+        "react": (rig.chat, post, "👍"),
+        "delete": (rig.chat, post),
+    }
+    rig.fault(retry_after=9)
+    with pytest.raises(LaneError) as caught:
+        await getattr(adapter, call)(*given[call])
+    assert caught.value.retry_after == 9
 
 
-def test_a_topic_can_be_made_and_posted_to(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        topic = await adapter.create_topic(rig.chat, "n" * 200)
-        await adapter.post(rig.letter(place=f"{rig.chat}/{topic}"), 0, "hello")
-        assert [one.place for one in rig.posts()] == [f"{rig.chat}/{topic}"]
-
-    with_adapter(rig, story)
+async def test_a_topic_can_be_made_and_posted_to(rig: TelegramRig, adapter: Adapter) -> None:
+    topic = await adapter.create_topic(rig.chat, "n" * 200)
+    await adapter.post(rig.letter(place=f"{rig.chat}/{topic}"), 0, "hello")
+    assert [one.place for one in rig.posts()] == [f"{rig.chat}/{topic}"]
 
 
-def test_where_no_topic_can_be_made_the_next_step_is_named(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.bot.topics = False
-        await _refused(adapter.create_topic(rig.chat, "plans"), "@BotFather")
-        group = rig.api.add_group("Team", [rig.ada, rig.bot])
-        await _refused(adapter.create_topic(str(group.id), "plans"), "settings of the group")
-        rig.api.fault("createForumTopic", status=404)
-        await _refused(adapter.create_topic(rig.chat, "plans"), "has no createForumTopic")
-        rig.api.fault("createForumTopic", status=500)
-        with pytest.raises(LaneError):
-            await adapter.create_topic(rig.chat, "plans")
-
-    with_adapter(rig, story)
+async def test_where_no_topic_can_be_made_the_next_step_is_named(rig: TelegramRig, adapter: Adapter) -> None:
+    rig.bot.topics = False
+    await _refused(adapter.create_topic(rig.chat, "plans"), "@BotFather")
+    group = rig.api.add_group("Team", [rig.ada, rig.bot])
+    await _refused(adapter.create_topic(str(group.id), "plans"), "settings of the group")
+    rig.fault("createForumTopic", status=404)
+    await _refused(adapter.create_topic(rig.chat, "plans"), "has no createForumTopic")
+    rig.fault("createForumTopic", status=500)
+    with pytest.raises(LaneError):
+        await adapter.create_topic(rig.chat, "plans")
 
 
 async def _refused(call: Coroutine[Any, Any, str], words: str) -> None:
@@ -475,23 +420,19 @@ async def _refused(call: Coroutine[Any, Any, str], words: str) -> None:
     assert words in caught.value.why
 
 
-def test_the_commands_are_in_the_menu_of_that_chat_alone(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        commands = [Command("stop", "stop what works here"), Command("status", "s" * 300)]
-        await adapter.show_commands(rig.chat, commands)
-        (call,) = rig.api.calls_of("setMyCommands")
-        assert json.loads(call.params["scope"]) == {"type": "chat", "chat_id": rig.chat}
-        assert [one["command"] for one in json.loads(call.params["commands"])] == ["stop", "status"]
-
-    with_adapter(rig, story)
+async def test_the_commands_are_in_the_menu_of_that_chat_alone(rig: TelegramRig, adapter: Adapter) -> None:
+    commands = [Command("stop", "stop what works here"), Command("status", "s" * 300)]
+    await adapter.show_commands(rig.chat, commands)
+    (call,) = rig.api.calls_of("setMyCommands")
+    assert json.loads(call.params["scope"]) == {"type": "chat", "chat_id": rig.chat}
+    assert [one["command"] for one in json.loads(call.params["commands"])] == ["stop", "status"]
 
 
-def test_a_method_that_an_old_server_lacks_does_not_stop_the_account(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        post = await posted(adapter, rig.letter(), "hello")
-        rig.api.fault("setMessageReaction", status=404)
-        with pytest.raises(EnvelopeError) as caught:
-            await adapter.react(rig.chat, post, "👍")
-        assert caught.value.kind == "unsupported"
-
-    with_adapter(rig, story)
+async def test_a_method_that_an_old_server_lacks_does_not_stop_the_account(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    post = await posted(adapter, rig.letter(), "hello")
+    rig.fault("setMessageReaction", status=404)
+    with pytest.raises(EnvelopeError) as caught:
+        await adapter.react(rig.chat, post, "👍")
+    assert caught.value.kind == "unsupported"

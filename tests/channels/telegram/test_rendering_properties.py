@@ -20,6 +20,8 @@ from .entity_checker import covered, entity_problems
 from .rejoined_chunks import places
 from .rich_html_checker import RichReader, words
 
+pytestmark = pytest.mark.slow
+
 MANY = 10**9
 
 

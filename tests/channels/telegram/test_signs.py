@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from hiboss.channels.telegram.reactions import EMOJIS, spelled
 from hiboss.core.contracts.adapter import Adapter, Live
 from hiboss.core.contracts.failures import AccountError, EnvelopeError, LaneError, Refused
 from hiboss.core.contracts.inbound import Author
-from hiboss.testing.adapter_platform_rules import with_adapter
 from hiboss.testing.adapter_steps import Store, heard, posted, started, until
 from hiboss.testing.bot_api.methods_changing import REACTIONS
 from tests.channels.telegram.telegram_rig import TelegramRig
@@ -26,84 +24,63 @@ DRAFT, EDIT, GROUP_EDIT, OFF = Live("draft", 1.0), Live("edit", 1.5), Live("edit
 # --- drafts ---------------------------------------------------------------------------------
 
 
-def test_a_draft_grows_and_is_gone_when_the_answer_is_posted(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        for text in ("hel", "hello"):
-            await adapter.draft(rig.chat, 7, encode(Chunk(text, BOLD)))
-        assert [(one.draft_id, one.text, one.can_stop) for one in rig.private.drafts] == [
-            (7, "hel", True),
-            (7, "hello", True),
-        ]
-        assert all("entities" in one.params for one in rig.api.calls_of("sendMessageDraft"))
-        await adapter.post(rig.letter(), 0, "hello")
-        assert rig.private.draft is None
-        assert rig.posted() == ["hello"]
+async def test_a_draft_grows_and_is_gone_when_the_answer_is_posted(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    for text in ("hel", "hello"):
+        await adapter.draft(rig.chat, 7, encode(Chunk(text, BOLD)))
+    assert [(one.draft_id, one.text, one.can_stop) for one in rig.private.drafts] == [
+        (7, "hel", True),
+        (7, "hello", True),
+    ]
+    assert all("entities" in one.params for one in rig.api.calls_of("sendMessageDraft"))
+    await adapter.post(rig.letter(), 0, "hello")
+    assert rig.private.draft is None
+    assert rig.posted() == ["hello"]
 
-    with_adapter(rig, story)
 
-
-def test_a_draft_is_in_the_topic_of_its_place(rig: TelegramRig) -> None:
+async def test_a_draft_is_in_the_topic_of_its_place(rig: TelegramRig, adapter: Adapter) -> None:
     plans = rig.topic("plans")
-
-    async def story(adapter: Adapter) -> None:
-        await adapter.draft(f"{rig.chat}/{plans}", 7, "hel")
-        assert rig.private.drafts[-1].topic == int(plans)
-
-    with_adapter(rig, story)
+    await adapter.draft(f"{rig.chat}/{plans}", 7, "hel")
+    assert rig.private.drafts[-1].topic == int(plans)
 
 
-def test_a_draft_whose_entities_are_refused_is_shown_plain(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.api.fault("sendMessageDraft", status=400, description="Bad Request: can't parse entities")
-        await adapter.draft(rig.chat, 7, encode(Chunk("hel", BOLD)))
-        assert rig.private.drafts[-1].text == "hel"
-        assert adapter.live(rig.chat) == DRAFT
-
-    with_adapter(rig, story)
+async def test_a_draft_whose_entities_are_refused_is_shown_plain(rig: TelegramRig, adapter: Adapter) -> None:
+    rig.fault("sendMessageDraft", status=400, description="Bad Request: can't parse entities")
+    await adapter.draft(rig.chat, 7, encode(Chunk("hel", BOLD)))
+    assert rig.private.drafts[-1].text == "hel"
+    assert adapter.live(rig.chat) == DRAFT
 
 
-def test_a_server_without_drafts_is_asked_once_for_all_chats(old_rig: TelegramRig) -> None:
+async def test_a_server_without_drafts_is_asked_once_for_all_chats(old_rig: TelegramRig) -> None:
     rig = old_rig
-
-    async def story(adapter: Adapter) -> None:
-        other = rig.api.add_person("Bo")
+    other = rig.api.add_person("Bo")
+    async with started(rig) as adapter:
         assert [adapter.live(one) for one in (rig.chat, str(other.id))] == [DRAFT, DRAFT]
         for place in (rig.chat, rig.chat, str(other.id)):
             with pytest.raises(Refused):
                 await adapter.draft(place, 7, "hel")
         assert len(rig.api.calls_of("sendMessageDraft")) == 1
         assert [adapter.live(one) for one in (rig.chat, str(other.id))] == [EDIT, EDIT]
-
-    with_adapter(rig, story)
-    with_adapter(rig, _asks_again)
-
-
-async def _asks_again(adapter: Adapter) -> None:
-    """The server may be a newer one after a restart."""
-    assert adapter.live("7") == DRAFT
+    async with started(rig) as again:
+        assert again.live("7") == DRAFT
 
 
-def test_a_chat_that_takes_no_drafts_is_asked_once(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.api.fault("sendMessageDraft", status=400, description="Bad Request: TEXTDRAFT_PEER_INVALID")
-        for _ in range(2):
-            with pytest.raises(Refused):
-                await adapter.draft(rig.chat, 7, "hel")
-        assert len(rig.api.calls_of("sendMessageDraft")) == 1
-        assert adapter.live(rig.chat) == EDIT
-        assert adapter.live("7") == DRAFT  # others are not affected
-
-    with_adapter(rig, story)
-
-
-def test_a_group_has_no_drafts(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        group = rig.api.add_group("Team", [rig.ada, rig.bot])
+async def test_a_chat_that_takes_no_drafts_is_asked_once(rig: TelegramRig, adapter: Adapter) -> None:
+    rig.fault("sendMessageDraft", status=400, description="Bad Request: TEXTDRAFT_PEER_INVALID")
+    for _ in range(2):
         with pytest.raises(Refused):
-            await adapter.draft(str(group.id), 7, "hel")
-        assert rig.api.calls_of("sendMessageDraft") == []
+            await adapter.draft(rig.chat, 7, "hel")
+    assert len(rig.api.calls_of("sendMessageDraft")) == 1
+    assert adapter.live(rig.chat) == EDIT
+    assert adapter.live("7") == DRAFT  # others are not affected
 
-    with_adapter(rig, story)
+
+async def test_a_group_has_no_drafts(rig: TelegramRig, adapter: Adapter) -> None:
+    group = rig.api.add_group("Team", [rig.ada, rig.bot])
+    with pytest.raises(Refused):
+        await adapter.draft(str(group.id), 7, "hel")
+    assert rig.api.calls_of("sendMessageDraft") == []
 
 
 @pytest.mark.parametrize(
@@ -122,55 +99,45 @@ def test_a_group_has_no_drafts(rig: TelegramRig) -> None:
     ],
     ids=str,
 )
-def test_any_other_failure_of_a_draft_says_nothing_about_drafts(
-    rig: TelegramRig, fault: dict[str, Any], error: type[Exception], kind: str
+async def test_any_other_failure_of_a_draft_says_nothing_about_drafts(
+    rig: TelegramRig, fault: dict[str, Any], error: type[Exception], kind: str, adapter: Adapter
 ) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.api.fault("sendMessageDraft", **fault)
-        with pytest.raises((LaneError, EnvelopeError)) as caught:
-            await adapter.draft(rig.chat, 7, "hel")
-        assert (type(caught.value), getattr(caught.value, "kind", None)) == (error, kind)
-        assert adapter.live(rig.chat) == DRAFT
-
-    with_adapter(rig, story)
+    rig.fault("sendMessageDraft", **fault)
+    with pytest.raises((LaneError, EnvelopeError)) as caught:
+        await adapter.draft(rig.chat, 7, "hel")
+    assert (type(caught.value), getattr(caught.value, "kind", None)) == (error, kind)
+    assert adapter.live(rig.chat) == DRAFT
 
 
 @pytest.mark.parametrize(
     ("setting", "private", "group"),
     [("draft", DRAFT, GROUP_EDIT), ("edit", EDIT, GROUP_EDIT), ("off", OFF, OFF)],
 )
-def test_the_setting_says_how_an_answer_grows(
+async def test_the_setting_says_how_an_answer_grows(
     rig: TelegramRig, setting: str, private: Live, group: Live
 ) -> None:
     rig.configure(live=setting)
-
-    async def story(adapter: Adapter) -> None:
+    async with started(rig) as adapter:
         assert [adapter.live(one) for one in ("7", "7/3", "-7", "-7/3")] == [private] * 2 + [group] * 2
-
-    with_adapter(rig, story)
 
 
 # --- the Stop button ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("in_topic", [False, True])
-def test_the_stop_button_acts_at_once_and_names_the_draft_and_the_person(
+async def test_the_stop_button_acts_at_once_and_names_the_draft_and_the_person(
     rig: TelegramRig, in_topic: bool
 ) -> None:
     topic = rig.topic("plans") if in_topic else None
     place = rig.chat if topic is None else f"{rig.chat}/{topic}"
-
-    async def story() -> None:
-        store = Store(rig)
-        async with started(rig) as adapter, heard(adapter, store):
-            await adapter.draft(place, 7, "hel")
-            rig.ada.stops_generation(rig.private)
-            await until(lambda: store.taken)
-        (act,) = store.acts
-        assert (act.kind, act.draft, act.place, act.chat_kind) == ("stop", 7, place, "private")
-        assert act.author == Author(str(rig.ada.id), "Ada", "ada")
-
-    asyncio.run(story())
+    store = Store(rig)
+    async with started(rig) as adapter, heard(adapter, store):
+        await adapter.draft(place, 7, "hel")
+        rig.ada.stops_generation(rig.private)
+        await until(lambda: store.taken)
+    (act,) = store.acts
+    assert (act.kind, act.draft, act.place, act.chat_kind) == ("stop", 7, place, "private")
+    assert act.author == Author(str(rig.ada.id), "Ada", "ada")
 
 
 @pytest.mark.parametrize(
@@ -194,29 +161,25 @@ def test_a_stop_that_is_not_understood_is_ignored(stopped: dict[str, Any]) -> No
 # --- reactions ------------------------------------------------------------------------------
 
 
-def test_a_reaction_takes_the_place_of_the_last_and_can_be_taken_back(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.comes_in("hello")
-        for emoji in ("👀", "👍", "❤️", None, None):
-            await adapter.react(rig.chat, str(rig.last.id), emoji)
-            expected = None if emoji is None else [spelled(emoji)]
-            assert rig.last.reactions.get(rig.bot.id) == expected
+async def test_a_reaction_takes_the_place_of_the_last_and_can_be_taken_back(
+    rig: TelegramRig, adapter: Adapter
+) -> None:
+    rig.comes_in("hello")
+    for emoji in ("👀", "👍", "❤️", None, None):
+        await adapter.react(rig.chat, str(rig.last.id), emoji)
+        expected = None if emoji is None else [spelled(emoji)]
+        assert rig.last.reactions.get(rig.bot.id) == expected
 
-    with_adapter(rig, story)
 
-
-def test_a_reaction_that_cannot_be_is_an_envelope_error(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        rig.comes_in("hello")
+async def test_a_reaction_that_cannot_be_is_an_envelope_error(rig: TelegramRig, adapter: Adapter) -> None:
+    rig.comes_in("hello")
+    with pytest.raises(EnvelopeError) as caught:
+        await adapter.react(rig.chat, str(rig.last.id), "🪿")
+    assert caught.value.kind == "reaction_invalid"
+    for gone in ("999999", "x"):
         with pytest.raises(EnvelopeError) as caught:
-            await adapter.react(rig.chat, str(rig.last.id), "🪿")
-        assert caught.value.kind == "reaction_invalid"
-        for gone in ("999999", "x"):
-            with pytest.raises(EnvelopeError) as caught:
-                await adapter.react(rig.chat, gone, "👍")
-            assert caught.value.kind == "not_found"
-
-    with_adapter(rig, story)
+            await adapter.react(rig.chat, gone, "👍")
+        assert caught.value.kind == "not_found"
 
 
 def test_every_emoji_that_telegram_has_is_known_in_all_spellings() -> None:
@@ -227,12 +190,9 @@ def test_every_emoji_that_telegram_has_is_known_in_all_spellings() -> None:
     assert TelegramAdapter.emojis == EMOJIS
 
 
-def test_a_bots_own_post_can_have_its_reaction(rig: TelegramRig) -> None:
-    async def story(adapter: Adapter) -> None:
-        post = await posted(adapter, rig.letter(), "hello")
-        await adapter.react(rig.chat, post, "👍")
-        message = rig.private.find(int(post))
-        assert message is not None
-        assert message.reactions[rig.bot.id] == ["👍"]
-
-    with_adapter(rig, story)
+async def test_a_bots_own_post_can_have_its_reaction(rig: TelegramRig, adapter: Adapter) -> None:
+    post = await posted(adapter, rig.letter(), "hello")
+    await adapter.react(rig.chat, post, "👍")
+    message = rig.private.find(int(post))
+    assert message is not None
+    assert message.reactions[rig.bot.id] == ["👍"]

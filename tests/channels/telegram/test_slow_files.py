@@ -16,6 +16,8 @@ from tests.channels.telegram.taken_updates import Taker
 from tests.channels.telegram.telegram_rig import TelegramRig
 from tests.channels.telegram.test_files import Story, after_intake, contents, digested, program
 
+pytestmark = pytest.mark.slow
+
 
 def configure(rig: TelegramRig, section: str, line: str) -> None:
     """Add a section to the configuration, which ends with that of Telegram."""
@@ -43,7 +45,7 @@ def test_a_file_that_does_not_come_in_time_is_left_out_at_the_last_try_and_its_w
     rig.ada.sends_document(rig.private, "slow.bin", b"x" * 5000, caption="important words")
 
     async def story(adapter: TelegramAdapter, take: Taker) -> None:
-        failing = rig.api.fault(method, times=None, **fault)
+        failing = rig.fault(method, times=None, **fault)
         found = await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=True)
         failing.clear()
         assert isinstance(found, Digested)
@@ -58,7 +60,7 @@ def test_a_file_that_does_not_come_in_time_is_tried_again_before(rig: TelegramRi
     rig.ada.sends_document(rig.private, "slow.bin", b"x" * 5000)
 
     async def story(adapter: TelegramAdapter, take: Taker) -> None:
-        slow = rig.api.fault("file", bytes_per_second=100)
+        slow = rig.fault("file", bytes_per_second=100)
         with pytest.raises(LaneError, match="did not come within") as caught:
             await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=False)
         assert not isinstance(caught.value, AccountError)  # it counts as a try
@@ -77,7 +79,7 @@ def test_a_download_that_stalls_is_about_that_file_and_not_about_the_account(
     rig.ada.sends_document(rig.private, "stuck.bin", b"x", caption="words")
 
     async def story(adapter: TelegramAdapter, take: Taker) -> None:
-        stuck = rig.api.fault("file", do="hang", times=None)
+        stuck = rig.fault("file", do="hang", times=None)
         with pytest.raises(LaneError, match="stopped sending it") as caught:
             await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=False)
         assert not isinstance(caught.value, AccountError)
@@ -97,7 +99,7 @@ def test_the_time_of_a_digest_holds_also_when_the_settings_cannot_be_read_any_mo
 
     async def story(adapter: TelegramAdapter, take: Taker) -> None:
         (rig.home / "config.toml").write_text("broken")
-        rig.api.fault("file", bytes_per_second=100)
+        rig.fault("file", bytes_per_second=100)
         found = await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=True)
         assert isinstance(found, Digested)
         assert "did not come within" in str(found.inbound.note)
@@ -119,8 +121,8 @@ def test_a_slow_part_of_an_album_does_not_cost_the_others(
 
     async def story(adapter: TelegramAdapter, take: Taker) -> None:
         for _ in range(slow):
-            rig.api.fault("file", bytes_per_second=1_000_000)
-        rig.api.fault("file", bytes_per_second=100)
+            rig.fault("file", bytes_per_second=1_000_000)
+        rig.fault("file", bytes_per_second=100)
         found = await adapter.digest(take.updates, str(tmp_path), waited=True, last_try=True)
         assert isinstance(found, Digested)
         assert found.used(take.updates) == take.updates
@@ -144,7 +146,7 @@ def test_the_small_parts_of_an_album_are_fetched_first_and_all_stay_in_order(
         found = await adapter.digest(take.updates, str(tmp_path), waited=True, last_try=False)
         assert isinstance(found, Digested)
         assert contents(found.inbound) == files
-        rig.api.fault("file", bytes_per_second=1_000, times=None)
+        rig.fault("file", bytes_per_second=1_000, times=None)
         found = await adapter.digest(take.updates, str(tmp_path), waited=True, last_try=True)
         assert isinstance(found, Digested)
         assert contents(found.inbound) == files[1:]

@@ -12,7 +12,6 @@ import pytest
 from hiboss.core.contracts.adapter import Adapter, File, Posted
 from hiboss.core.contracts.failures import AccountError, ChatMoved, EnvelopeError, LaneError
 from hiboss.core.file_guard import FileGuard
-from hiboss.testing.adapter_platform_rules import with_adapter
 from tests.channels.telegram.posted_letters import kinds_of, made_file, post_all, posts
 from tests.channels.telegram.telegram_rig import TelegramRig
 
@@ -48,65 +47,53 @@ WORDS = {
 
 @pytest.mark.parametrize("why", WORDS)
 @pytest.mark.parametrize("text", ["", "see it"])
-def test_in_place_of_a_file_that_cannot_go_the_text_names_it_with_the_reason(
-    rig: TelegramRig, tmp_path: Path, why: str, text: str
+async def test_in_place_of_a_file_that_cannot_go_the_text_names_it_with_the_reason(
+    rig: TelegramRig, tmp_path: Path, why: str, text: str, adapter: Adapter
 ) -> None:
     file = unpostable(rig, tmp_path, why)
-
-    async def story(adapter: Adapter) -> None:
-        (answer,) = await post_all(adapter, rig.letter(text, files=(file,)))
-        (post,) = posts(rig)
-        assert (kinds_of([post]), answer.ids) == (["text"], (str(post.id),))
-        assert post.text.startswith(text)
-        (note,) = answer.notes
-        assert note in post.text
-        assert f"{file.name} was not posted" in note
-        assert WORDS[why] in note
-        assert str(tmp_path) not in note  # a group need not know the paths of this machine
-
-    with_adapter(rig, story)
+    (answer,) = await post_all(adapter, rig.letter(text, files=(file,)))
+    (post,) = posts(rig)
+    assert (kinds_of([post]), answer.ids) == (["text"], (str(post.id),))
+    assert post.text.startswith(text)
+    (note,) = answer.notes
+    assert note in post.text
+    assert f"{file.name} was not posted" in note
+    assert WORDS[why] in note
+    assert str(tmp_path) not in note  # a group need not know the paths of this machine
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_an_album_goes_without_the_files_that_cannot_go(rig: TelegramRig, tmp_path: Path, count: int) -> None:
+async def test_an_album_goes_without_the_files_that_cannot_go(
+    rig: TelegramRig, tmp_path: Path, count: int, adapter: Adapter
+) -> None:
     files = [made_file(tmp_path, f"{n}.pdf", PDF) for n in range(count)]
     given = rig.letter("see it", files=(unpostable(rig, tmp_path, "missing"), *files))
-
-    async def story(adapter: Adapter) -> None:
-        (answer,) = await post_all(adapter, given)
-        found = posts(rig)
-        assert kinds_of(found) == ["document"] * count
-        (note,) = answer.notes
-        assert found[0].text == f"see it\n\n{note}"
-        assert list(answer.files) == list(range(1, count + 1))
-
-    with_adapter(rig, story)
+    (answer,) = await post_all(adapter, given)
+    found = posts(rig)
+    assert kinds_of(found) == ["document"] * count
+    (note,) = answer.notes
+    assert found[0].text == f"see it\n\n{note}"
+    assert list(answer.files) == list(range(1, count + 1))
 
 
-def test_a_note_that_does_not_fit_into_the_caption_of_an_album_is_told_to_the_sender_alone(
-    rig: TelegramRig, tmp_path: Path
+async def test_a_note_that_does_not_fit_into_the_caption_of_an_album_is_told_to_the_sender_alone(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
 ) -> None:
     file = made_file(tmp_path, "a.pdf", PDF)
     given = rig.letter("x" * 1020, files=(unpostable(rig, tmp_path, "missing"), file))
-
-    async def story(adapter: Adapter) -> None:
-        (answer,) = await post_all(adapter, given)
-        assert [one.text for one in posts(rig)] == ["x" * 1020]
-        assert len(answer.notes) == 1
-
-    with_adapter(rig, story)
+    (answer,) = await post_all(adapter, given)
+    assert [one.text for one in posts(rig)] == ["x" * 1020]
+    assert len(answer.notes) == 1
 
 
-def test_an_album_of_which_nothing_can_go_is_a_text_that_names_all(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_an_album_of_which_nothing_can_go_is_a_text_that_names_all(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     files = tuple(unpostable(rig, tmp_path, why) for why in ("missing", "empty"))
-
-    async def story(adapter: Adapter) -> None:
-        (answer,) = await post_all(adapter, rig.letter("see", files=files))
-        (post,) = posts(rig)
-        assert post.text == "\n\n".join(("see", *answer.notes))
-        assert [note.partition(" ")[0] for note in answer.notes] == ["missing.zip", "empty.zip"]
-
-    with_adapter(rig, story)
+    (answer,) = await post_all(adapter, rig.letter("see", files=files))
+    (post,) = posts(rig)
+    assert post.text == "\n\n".join(("see", *answer.notes))
+    assert [note.partition(" ")[0] for note in answer.notes] == ["missing.zip", "empty.zip"]
 
 
 @pytest.mark.parametrize(
@@ -119,21 +106,17 @@ def test_an_album_of_which_nothing_can_go_is_a_text_that_names_all(rig: Telegram
     ids=str,
 )
 @pytest.mark.parametrize("count", [1, 2])
-def test_files_that_the_server_refuses_are_named_with_its_reason(
-    rig: TelegramRig, tmp_path: Path, fault: dict[str, Any], count: int
+async def test_files_that_the_server_refuses_are_named_with_its_reason(
+    rig: TelegramRig, tmp_path: Path, fault: dict[str, Any], count: int, adapter: Adapter
 ) -> None:
     files = tuple(made_file(tmp_path, f"{n}.png", PNG) for n in range(count))
-
-    async def story(adapter: Adapter) -> None:
-        for method in ("sendPhoto", "sendDocument", "sendMediaGroup"):
-            rig.api.fault(method, times=None, **fault)
-        (answer,) = await post_all(adapter, rig.letter("see", files=files))
-        (post,) = posts(rig)
-        assert post.text == "\n\n".join(("see", *answer.notes))
-        assert [note.partition(" ")[0] for note in answer.notes] == [one.name for one in files]
-        assert all(fault["description"] in note for note in answer.notes)
-
-    with_adapter(rig, story)
+    for method in ("sendPhoto", "sendDocument", "sendMediaGroup"):
+        rig.fault(method, times=None, **fault)
+    (answer,) = await post_all(adapter, rig.letter("see", files=files))
+    (post,) = posts(rig)
+    assert post.text == "\n\n".join(("see", *answer.notes))
+    assert [note.partition(" ")[0] for note in answer.notes] == [one.name for one in files]
+    assert all(fault["description"] in note for note in answer.notes)
 
 
 FAILURES: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -164,55 +147,45 @@ FAILURES: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("fault", "error", "kind"), FAILURES, ids=lambda one: str(one)[:60])
 @pytest.mark.parametrize("mimes", [[PNG], [PDF], [MP3], [OGG], [MP4], [PDF, PDF]], ids=str)
-def test_a_failure_that_is_not_about_the_file_is_that_of_the_post(
+async def test_a_failure_that_is_not_about_the_file_is_that_of_the_post(
     rig: TelegramRig,
     tmp_path: Path,
     mimes: list[str],
     fault: dict[str, Any],
     error: type[Exception],
     kind: str,
+    adapter: Adapter,
 ) -> None:
     files = tuple(made_file(tmp_path, f"file {n}", mime) for n, mime in enumerate(mimes))
-
-    async def story(adapter: Adapter) -> None:
-        rig.api.fault(**fault)
-        with pytest.raises((LaneError, EnvelopeError)) as caught:
-            await post_all(adapter, rig.letter("see", files=files))
-        assert (type(caught.value), getattr(caught.value, "kind", None)) == (error, kind)
-        assert (
-            len([one for one in rig.api.calls if one.method.startswith("send")]) == 1
-        )  # nothing else was tried
-
-    with_adapter(rig, story)
+    rig.fault(**fault)
+    with pytest.raises((LaneError, EnvelopeError)) as caught:
+        await post_all(adapter, rig.letter("see", files=files))
+    assert (type(caught.value), getattr(caught.value, "kind", None)) == (error, kind)
+    assert len([one for one in rig.api.calls if one.method.startswith("send")]) == 1  # nothing else was tried
 
 
-def test_a_file_that_cannot_be_read_now_is_a_lane_error(
-    rig: TelegramRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_file_that_cannot_be_read_now_is_a_lane_error(
+    rig: TelegramRig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: Adapter
 ) -> None:
     def fail(self: FileGuard, path: str, private: object = ()) -> None:
         raise OSError(errno.EMFILE, "Too many open files", path)
 
-    async def story(adapter: Adapter) -> None:
-        given = rig.letter("see", files=(made_file(tmp_path, "a.pdf", PDF),))
-        with monkeypatch.context() as broken:
-            broken.setattr(FileGuard, "open_file", fail)
-            with pytest.raises(LaneError) as caught:
-                await post_all(adapter, given)
-        assert (caught.value.kind, posts(rig)) == ("file_unreadable", [])
-        await post_all(adapter, given)
-        assert kinds_of(posts(rig)) == ["document"]
-
-    with_adapter(rig, story)
+    given = rig.letter("see", files=(made_file(tmp_path, "a.pdf", PDF),))
+    with monkeypatch.context() as broken:
+        broken.setattr(FileGuard, "open_file", fail)
+        with pytest.raises(LaneError) as caught:
+            await post_all(adapter, given)
+    assert (caught.value.kind, posts(rig)) == ("file_unreadable", [])
+    await post_all(adapter, given)
+    assert kinds_of(posts(rig)) == ["document"]
 
 
-def test_a_file_that_the_letter_has_no_more_is_named(rig: TelegramRig, tmp_path: Path) -> None:
+async def test_a_file_that_the_letter_has_no_more_is_named(
+    rig: TelegramRig, tmp_path: Path, adapter: Adapter
+) -> None:
     given = rig.letter("see", files=(made_file(tmp_path, "a.pdf", PDF), made_file(tmp_path, "b.pdf", PDF)))
-
-    async def story(adapter: Adapter) -> None:
-        (chunk,) = adapter.chunks(given)
-        answer = await adapter.post(replace(given, files=given.files[:1]), 0, chunk)
-        assert isinstance(answer, Posted)
-        assert (kinds_of(posts(rig)), len(answer.notes)) == (["document"], 1)
-        assert "file 2" in answer.notes[0]
-
-    with_adapter(rig, story)
+    (chunk,) = adapter.chunks(given)
+    answer = await adapter.post(replace(given, files=given.files[:1]), 0, chunk)
+    assert isinstance(answer, Posted)
+    assert (kinds_of(posts(rig)), len(answer.notes)) == (["document"], 1)
+    assert "file 2" in answer.notes[0]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
+from telegram import Bot as Library
 from telegram import BotCommand, BotCommandScopeChat, Update
 from telegram.error import BadRequest
 
@@ -13,7 +12,7 @@ from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.people import Person
 
-from .conftest import Raw, library
+from .conftest import Raw
 
 MARKUP = {"inline_keyboard": [[{"text": "Yes", "callback_data": "y"}]]}
 UNCHANGED = (
@@ -56,18 +55,16 @@ def test_only_what_is_there_and_ones_own_can_be_edited(raw: Raw, ada: Person, ch
     assert raw.updates() == []  # nobody is told of a deletion
 
 
-def test_a_caption_is_edited_as_a_caption(api: BotApi, bot: Bot, ada: Person, chat: Chat) -> None:
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            sent = await client.send_document(ada.id, b"x", filename="x.txt", caption="one")
-            with pytest.raises(BadRequest, match="There is no text in the message to edit"):
-                await client.edit_message_text("two", ada.id, sent.message_id)
-            await client.edit_message_caption(ada.id, sent.message_id, caption="two")
-            plain = await client.send_message(ada.id, "plain")
-            with pytest.raises(BadRequest, match="There is no caption in the message to edit"):
-                await client.edit_message_caption(ada.id, plain.message_id, caption="two")
-
-    asyncio.run(talk())
+async def test_a_caption_is_edited_as_a_caption(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, client: Library
+) -> None:
+    sent = await client.send_document(ada.id, b"x", filename="x.txt", caption="one")
+    with pytest.raises(BadRequest, match="There is no text in the message to edit"):
+        await client.edit_message_text("two", ada.id, sent.message_id)
+    await client.edit_message_caption(ada.id, sent.message_id, caption="two")
+    plain = await client.send_message(ada.id, "plain")
+    with pytest.raises(BadRequest, match="There is no caption in the message to edit"):
+        await client.edit_message_caption(ada.id, plain.message_id, caption="two")
     assert chat.texts[1:] == ["two", "plain"]
 
 
@@ -89,21 +86,18 @@ def test_a_bot_deletes_its_own_messages_and_those_of_others_with_rights(
     assert refusal == (400, "Bad Request: message can't be deleted for everyone")
 
 
-def test_a_bot_reacts_with_one_emoji_that_is_allowed(api: BotApi, bot: Bot, ada: Person, chat: Chat) -> None:
+async def test_a_bot_reacts_with_one_emoji_that_is_allowed(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, client: Library
+) -> None:
     message = ada.says(chat, "hello")
-
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            await client.set_message_reaction(ada.id, message.id, "👀")
-            assert message.reactions == {bot.id: ["👀"]}
-            for refused, words in ((["🧿"], "Reaction_invalid"), (["👍", "👎"], "Reactions_too_many")):
-                with pytest.raises(BadRequest, match=words):
-                    await client.set_message_reaction(ada.id, message.id, refused)
-            await client.set_message_reaction(ada.id, message.id, [])
-            with pytest.raises(BadRequest, match="Message to react not found"):
-                await client.set_message_reaction(ada.id, 999, "👀")
-
-    asyncio.run(talk())
+    await client.set_message_reaction(ada.id, message.id, "👀")
+    assert message.reactions == {bot.id: ["👀"]}
+    for refused, words in ((["🧿"], "Reaction_invalid"), (["👍", "👎"], "Reactions_too_many")):
+        with pytest.raises(BadRequest, match=words):
+            await client.set_message_reaction(ada.id, message.id, refused)
+    await client.set_message_reaction(ada.id, message.id, [])
+    with pytest.raises(BadRequest, match="Message to react not found"):
+        await client.set_message_reaction(ada.id, 999, "👀")
     assert message.reactions == {}
 
 
@@ -130,21 +124,17 @@ def test_people_mention_and_quote(raw: Raw, api: BotApi, ada: Person, chat: Chat
     assert answered["reply_to_message"]["message_id"] == question.id
 
 
-def test_commands_are_kept_by_scope(api: BotApi, bot: Bot, ada: Person, chat: Chat) -> None:
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            await client.set_my_commands([BotCommand("help", "Show help")])
-            await client.set_my_commands([("stop", "Stop it")], scope=BotCommandScopeChat(ada.id))
-            assert [one.command for one in await client.get_my_commands()] == ["help"]
-            assert [one.command for one in await client.get_my_commands(BotCommandScopeChat(ada.id))] == [
-                "stop"
-            ]
-            with pytest.raises(BadRequest, match="Bot_command_invalid"):
-                await client.set_my_commands([("No-Good", "x")])
-            await client.delete_my_commands()
-            assert await client.get_my_commands() == ()
-
-    asyncio.run(talk())
+async def test_commands_are_kept_by_scope(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, client: Library
+) -> None:
+    await client.set_my_commands([BotCommand("help", "Show help")])
+    await client.set_my_commands([("stop", "Stop it")], scope=BotCommandScopeChat(ada.id))
+    assert [one.command for one in await client.get_my_commands()] == ["help"]
+    assert [one.command for one in await client.get_my_commands(BotCommandScopeChat(ada.id))] == ["stop"]
+    with pytest.raises(BadRequest, match="Bot_command_invalid"):
+        await client.set_my_commands([("No-Good", "x")])
+    await client.delete_my_commands()
+    assert await client.get_my_commands() == ()
 
 
 def test_a_chat_action_is_seen(raw: Raw, ada: Person, chat: Chat) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from telegram import Bot as Library
 from telegram.error import EndPointNotFound
 
 from hiboss.testing.bot_api import BotApi
@@ -15,15 +16,11 @@ from hiboss.testing.bot_api.people import Person
 from .conftest import Raw, library
 
 
-def test_a_draft_is_seen_until_a_message_comes(
-    api: BotApi, bot: Bot, ada: Person, chat: Chat, raw: Raw
+async def test_a_draft_is_seen_until_a_message_comes(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, raw: Raw, client: Library
 ) -> None:
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            assert await client.send_message_draft(ada.id, 1, "Let me")
-            assert await client.send_message_draft(ada.id, 1, "Let me think")
-
-    asyncio.run(talk())
+    assert await client.send_message_draft(ada.id, 1, "Let me")
+    assert await client.send_message_draft(ada.id, 1, "Let me think")
     assert chat.draft and chat.draft.text == "Let me think"
     assert chat.wait_for_draft("Let me").draft_id == 1
     raw("sendMessage", chat_id=ada.id, text="Done")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from contextlib import closing
 from typing import Any
 
 import httpx
 import pytest
+from telegram import Bot as Library
 from telegram.error import Conflict, InvalidToken, NetworkError, RetryAfter, TelegramError, TimedOut
 
 from hiboss.testing.bot_api import BotApi
@@ -16,7 +16,7 @@ from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.people import Person
 
-from .conftest import Raw, library
+from .conftest import Raw
 
 
 @pytest.mark.parametrize(
@@ -31,69 +31,30 @@ from .conftest import Raw, library
         ({"do": "garbage"}, TelegramError),
     ],
 )
-def test_the_library_meets_a_fault_once_and_nothing_is_sent(
-    api: BotApi, bot: Bot, ada: Person, chat: Chat, what: Any, error: type[Exception]
+async def test_the_library_meets_a_fault_once_and_nothing_is_sent(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, what: Any, error: type[Exception], client: Library
 ) -> None:
-    fault = api.fault("sendMessage", **what)
-
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            with pytest.raises(error):
-                await client.send_message(ada.id, "one")
-            assert chat.texts == ["/start"]
-            await client.send_message(ada.id, "two")
-
-    asyncio.run(talk())
+    fault = api.fault("sendMessage", everywhere=True, **what)
+    with pytest.raises(error):
+        await client.send_message(ada.id, "one")
+    assert chat.texts == ["/start"]
+    await client.send_message(ada.id, "two")
     assert chat.texts == ["/start", "two"]
     assert fault.hits == 1
 
 
-@pytest.mark.parametrize(
-    "what", [{"do": "lose_answer"}, {"status": 502, "carry_out": True}, {"do": "garbage", "carry_out": True}]
-)
-def test_an_answer_is_lost_after_the_message_was_sent(
-    api: BotApi, bot: Bot, ada: Person, chat: Chat, what: Any
+async def test_a_hanging_call_times_out_at_the_library(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, client: Library
 ) -> None:
-    api.fault("sendMessage", **what)
-
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            with pytest.raises(TelegramError):
-                await client.send_message(ada.id, "one")
-
-    asyncio.run(talk())
-    assert chat.texts == ["/start", "one"]
-
-
-def test_a_hanging_call_goes_on_when_it_is_released(api: BotApi, ada: Person, chat: Chat, raw: Raw) -> None:
-    fault = api.fault("sendMessage", do="hang")
-    thread = threading.Thread(
-        target=raw.post, args=("sendMessage",), kwargs={"chat_id": ada.id, "text": "late"}
-    )
-    thread.start()
-    api.wait_for_call("sendMessage")
-    api.wait_for(lambda: fault.hits == 1)
-    assert chat.texts == ["/start"]
-    fault.release()
-    thread.join()
-    assert chat.texts == ["/start", "late"]
-
-
-def test_a_hanging_call_times_out_at_the_library(api: BotApi, bot: Bot, ada: Person, chat: Chat) -> None:
-    api.fault("sendMessage", do="hang", times=None)
-
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            with pytest.raises(TimedOut):
-                await client.send_message(ada.id, "one", read_timeout=0.05)
-
-    asyncio.run(talk())
+    api.fault("sendMessage", everywhere=True, do="hang", times=None)
+    with pytest.raises(TimedOut):
+        await client.send_message(ada.id, "one", read_timeout=0.05)
 
 
 def test_a_fault_for_all_methods_lasts_until_it_is_cleared(
     api: BotApi, ada: Person, chat: Chat, raw: Raw
 ) -> None:
-    fault = api.fault(status=500, times=None)
+    fault = api.fault(everywhere=True, status=500, times=None)
     assert raw.refused("getMe")[0] == raw.refused("sendMessage", chat_id=ada.id, text="x")[0] == 500
     fault.clear()
     raw("getMe")
@@ -103,7 +64,7 @@ def test_a_poll_that_waits_ends_so_that_the_next_meets_the_fault(api: BotApi, bo
     thread = threading.Thread(target=raw.post, args=("getUpdates",), kwargs={"timeout": 30})
     thread.start()
     api.wait_for_call("getUpdates")
-    api.fault("getUpdates", status=409)
+    api.fault("getUpdates", everywhere=True, status=409)
     thread.join()
     assert raw.refused("getUpdates")[0] == 409
 
@@ -140,11 +101,11 @@ def test_a_download_is_slow_or_fails(api: BotApi, bot: Bot, ada: Person, chat: C
     sent = ada.sends_document(chat, "a.bin", b"0123456789" * 10)
     path = raw("getFile", file_id=sent.files[0].id)["file_path"]
     url = f"{api.url}/file/bot{bot.token}/{path}"
-    api.fault("file", status=404)
+    api.fault("file", everywhere=True, status=404)
     assert httpx.get(url).status_code == 404
-    api.fault("file", bytes_per_second=10_000)
+    api.fault("file", everywhere=True, bytes_per_second=10_000)
     assert httpx.get(url).content == b"0123456789" * 10
-    api.fault("file", bytes_per_second=1)
+    api.fault("file", everywhere=True, bytes_per_second=1)
     with pytest.raises(httpx.ReadTimeout):
         httpx.get(url, timeout=0.2)
     sent.files[0].vanish()

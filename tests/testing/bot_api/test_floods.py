@@ -106,7 +106,7 @@ def test_reactions_drafts_and_actions_do_not_count(api: BotApi, raw: Raw, ada: P
 def test_a_scripted_wait_for_a_draft_says_nothing_about_messages(
     api: BotApi, raw: Raw, ada: Person, chat: Chat
 ) -> None:
-    api.fault("sendMessageDraft", retry_after=5)
+    api.fault("sendMessageDraft", everywhere=True, retry_after=5)
     assert wait(raw, ada.id, "sendMessageDraft", draft_id=1) == 5
     assert wait(raw, ada.id) == 0
     assert [(one.method, one.scripted) for one in api.floods] == [("sendMessageDraft", True)]
@@ -117,7 +117,7 @@ def test_a_call_into_a_scripted_wait_is_seen(
     api: BotApi, raw: Raw, ada: Person, chat: Chat, limits: bool
 ) -> None:
     api.limit(limits)
-    api.fault("sendMessage", retry_after=5)
+    api.fault("sendMessage", everywhere=True, retry_after=5)
     assert wait(raw, ada.id) == 5
     assert wait(raw, ada.id) == (10 if limits else 0)
     assert [(one.scripted, one.during_wait, one.retry_after) for one in api.floods] == [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
+from telegram import Bot as Library
 from telegram import Update
 from telegram.error import BadRequest
 
@@ -13,7 +13,7 @@ from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.people import Person
 
-from .conftest import Raw, library
+from .conftest import Raw
 
 
 def test_with_privacy_a_bot_sees_only_what_is_meant_for_it(
@@ -104,29 +104,26 @@ def test_a_topic_is_named_in_its_messages_and_general_is_not(
         assert refusal == (400, "Bad Request: message thread not found")
 
 
-def test_topics_are_made_by_admins_in_forums(api: BotApi, bot: Bot, ada: Person) -> None:
+async def test_topics_are_made_by_admins_in_forums(
+    api: BotApi, bot: Bot, ada: Person, client: Library
+) -> None:
     forum = api.add_group("Forum", [ada], forum=True, admins=[bot])
     poor = api.add_group("Forum", [ada, bot], forum=True)
     plain = api.add_group("Team", [ada], admins=[bot])
-
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            topic = await client.create_forum_topic(forum.id, "Plans")
-            assert forum.topics[topic.message_thread_id].name == "Plans"
-            await client.edit_forum_topic(forum.id, topic.message_thread_id, name="Old plans")
-            with pytest.raises(BadRequest, match="Topic_not_modified"):
-                await client.edit_forum_topic(forum.id, topic.message_thread_id, name="Old plans")
-            await client.close_forum_topic(forum.id, topic.message_thread_id)
-            await client.send_message(forum.id, "x", message_thread_id=topic.message_thread_id)
-            forum.demote(bot)
-            with pytest.raises(BadRequest, match="Topic_closed"):
-                await client.send_message(forum.id, "x", message_thread_id=topic.message_thread_id)
-            with pytest.raises(BadRequest, match="Not enough rights to create a topic"):
-                await client.create_forum_topic(poor.id, "Plans")
-            with pytest.raises(BadRequest, match="The chat is not a forum"):
-                await client.create_forum_topic(plain.id, "Plans")
-
-    asyncio.run(talk())
+    topic = await client.create_forum_topic(forum.id, "Plans")
+    assert forum.topics[topic.message_thread_id].name == "Plans"
+    await client.edit_forum_topic(forum.id, topic.message_thread_id, name="Old plans")
+    with pytest.raises(BadRequest, match="Topic_not_modified"):
+        await client.edit_forum_topic(forum.id, topic.message_thread_id, name="Old plans")
+    await client.close_forum_topic(forum.id, topic.message_thread_id)
+    await client.send_message(forum.id, "x", message_thread_id=topic.message_thread_id)
+    forum.demote(bot)
+    with pytest.raises(BadRequest, match="Topic_closed"):
+        await client.send_message(forum.id, "x", message_thread_id=topic.message_thread_id)
+    with pytest.raises(BadRequest, match="Not enough rights to create a topic"):
+        await client.create_forum_topic(poor.id, "Plans")
+    with pytest.raises(BadRequest, match="The chat is not a forum"):
+        await client.create_forum_topic(plain.id, "Plans")
 
 
 def test_a_private_chat_has_topics_if_the_bot_has_them(api: BotApi, ada: Person) -> None:
@@ -177,20 +174,17 @@ def test_ids_are_counted_per_supergroup_and_together_elsewhere(
     assert ids == list(range(ids[0], ids[0] + 3))
 
 
-def test_the_members_of_a_chat_can_be_asked_for(api: BotApi, bot: Bot, ada: Person) -> None:
+async def test_the_members_of_a_chat_can_be_asked_for(
+    api: BotApi, bot: Bot, ada: Person, client: Library
+) -> None:
     group = api.add_group("Team", [ada], admins=[bot])
-
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            assert (await client.get_chat(group.id)).title == "Team"
-            assert (await client.get_chat_member(group.id, ada.id)).status == "creator"
-            assert (await client.get_chat_member(group.id, bot.id)).status == "administrator"
-            assert len(await client.get_chat_administrators(group.id)) == 2
-            assert await client.get_chat_member_count(group.id) == 2
-            with pytest.raises(BadRequest, match="Member not found"):
-                await client.get_chat_member(group.id, 17)
-
-    asyncio.run(talk())
+    assert (await client.get_chat(group.id)).title == "Team"
+    assert (await client.get_chat_member(group.id, ada.id)).status == "creator"
+    assert (await client.get_chat_member(group.id, bot.id)).status == "administrator"
+    assert len(await client.get_chat_administrators(group.id)) == 2
+    assert await client.get_chat_member_count(group.id) == 2
+    with pytest.raises(BadRequest, match="Member not found"):
+        await client.get_chat_member(group.id, 17)
 
 
 def test_reactions_in_a_group_reach_admins_only(api: BotApi, bot: Bot, ada: Person, raw: Raw) -> None:

@@ -18,6 +18,8 @@ from hiboss.testing.bot_api.people import Person
 from .conftest import Raw
 from .sending_calls import EVERY, Sender
 
+pytestmark = pytest.mark.slow
+
 NOT_DONE: list[Any] = [
     {"status": 500},
     {"status": 502},
@@ -61,7 +63,7 @@ def test_every_method_meets_faults_and_nothing_is_done(
     for what in NOT_DONE:
         message = sender.prepare(method, ada.id)
         before = seen(chat)
-        api.fault(method, **what)
+        api.fault(method, everywhere=True, **what)
         assert not succeeds(sender, method, ada.id, **message)
         assert seen(chat) == before
     assert api.carried_out == []
@@ -75,7 +77,7 @@ def test_every_method_is_carried_out_though_the_caller_sees_an_error(
     for number, what in enumerate(DONE, 1):
         message = sender.prepare(method, ada.id)
         before = seen(chat)
-        api.fault(method, **what)
+        api.fault(method, everywhere=True, **what)
         assert not succeeds(sender, method, ada.id, **message)
         assert seen(chat) != before
         assert len(api.carried_out) == number
@@ -95,7 +97,7 @@ def test_every_method_can_hang(
 ) -> None:
     message = sender.prepare(method, ada.id)
     before = seen(chat)
-    fault = api.fault(method, do="hang", carry_out=carry_out)
+    fault = api.fault(method, everywhere=True, do="hang", carry_out=carry_out)
     thread = threading.Thread(target=sender, args=(method, ada.id), kwargs=message)
     thread.start()
     api.wait_for(lambda: fault.hits == 1 and (not carry_out or len(api.carried_out) == 1))
@@ -107,7 +109,7 @@ def test_every_method_can_hang(
 
 
 def test_a_refused_call_was_not_carried_out(api: BotApi, sender: Sender, ada: Person, chat: Chat) -> None:
-    api.fault("sendMessage", do="lose_answer")
+    api.fault("sendMessage", everywhere=True, do="lose_answer")
     assert not succeeds(sender, "sendMessage", ada.id, old="")
     assert api.carried_out == []
 
@@ -148,7 +150,7 @@ def test_a_caller_that_is_gone_before_the_answer_is_noted(
     api: BotApi, bot: Bot, ada: Person, chat: Chat
 ) -> None:
     api.delay = 60
-    with httpx.Client(timeout=0.05) as client, pytest.raises(httpx.ReadTimeout):
+    with httpx.Client(timeout=httpx.Timeout(30, read=0.05)) as client, pytest.raises(httpx.ReadTimeout):
         client.post(f"{api.url}/bot{bot.token}/sendMessage", json={"chat_id": ada.id, "text": "unheard"})
     api.delay = 0
     api.wait_for(lambda: len(api.carried_out) == 1)

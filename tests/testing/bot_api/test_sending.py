@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
+from telegram import Bot as Library
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup, MessageEntity, ReplyParameters
-from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken
+from telegram.error import InvalidToken
 
 from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.bots import Bot
@@ -18,19 +19,17 @@ from hiboss.testing.bot_api.people import Person
 from .conftest import Raw, library
 
 
-def test_the_library_says_hello(api: BotApi, bot: Bot, ada: Person, chat: Chat) -> None:
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            assert (client.bot.id, client.username, client.can_read_all_group_messages) == (
-                bot.id,
-                "nexbot",
-                False,
-            )
-            sent = await client.send_message(ada.id, "hello *Ada*", parse_mode="MarkdownV2")
-            assert sent.text == "hello Ada"
-            assert sent.parse_entities() == {MessageEntity("bold", 6, 3): "Ada"}
-
-    asyncio.run(talk())
+async def test_the_library_says_hello(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, client: Library
+) -> None:
+    assert (client.bot.id, client.username, client.can_read_all_group_messages) == (
+        bot.id,
+        "nexbot",
+        False,
+    )
+    sent = await client.send_message(ada.id, "hello *Ada*", parse_mode="MarkdownV2")
+    assert sent.text == "hello Ada"
+    assert sent.parse_entities() == {MessageEntity("bold", 6, 3): "Ada"}
     (message,) = [one for one in chat.messages if one.sender is bot]
     assert (message.text, message.sender) == ("hello Ada", bot)
 
@@ -156,17 +155,14 @@ def test_markup_becomes_entities(
     assert [one["type"] for one in sent["entities"]] == kinds
 
 
-def test_a_reply_shows_what_it_replies_to(api: BotApi, bot: Bot, ada: Person, chat: Chat, raw: Raw) -> None:
+async def test_a_reply_shows_what_it_replies_to(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, raw: Raw, client: Library
+) -> None:
     question = ada.says(chat, "how are you today?")
-
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            reply = ReplyParameters(question.id, quote="are you")
-            sent = await client.send_message(ada.id, "fine", reply_parameters=reply)
-            assert sent.reply_to_message and sent.reply_to_message.text == "how are you today?"
-            assert sent.quote and (sent.quote.text, sent.quote.position) == ("are you", 4)
-
-    asyncio.run(talk())
+    reply = ReplyParameters(question.id, quote="are you")
+    sent = await client.send_message(ada.id, "fine", reply_parameters=reply)
+    assert sent.reply_to_message and sent.reply_to_message.text == "how are you today?"
+    assert sent.quote and (sent.quote.text, sent.quote.position) == ("are you", 4)
     assert chat.messages[-1].reply_to is question
     ada.deletes(question)
     reply = {"message_id": question.id}
@@ -175,81 +171,11 @@ def test_a_reply_shows_what_it_replies_to(api: BotApi, bot: Bot, ada: Person, ch
     assert "reply_to_message" not in raw("sendMessage", chat_id=ada.id, text="x", reply_parameters=lenient)
 
 
-def test_a_bot_cannot_write_first_nor_to_who_blocked_it(raw: Raw, api: BotApi, ada: Person, bot: Bot) -> None:
-    assert raw.refused("sendMessage", chat_id=ada.id, text="hi") == (
-        403,
-        "Forbidden: bot can't initiate conversation with a user",
-    )
-    ada.starts(bot)
-    raw("sendMessage", chat_id=ada.id, text="hi")
-    raw.updates()
-    ada.blocks(bot)
-    assert raw.refused("sendMessage", chat_id=ada.id, text="hi") == (
-        403,
-        "Forbidden: bot was blocked by the user",
-    )
-    ada.unblocks(bot)
-    raw("sendMessage", chat_id=ada.id, text="hi")
-    changes = [one["my_chat_member"]["new_chat_member"]["status"] for one in raw.updates()]
-    assert changes == ["kicked", "member"]
-    other = api.add_bot("otherbot")
-    assert raw.refused("sendMessage", chat_id=other.id, text="hi") == (
-        403,
-        "Forbidden: bot can't send messages to bots",
-    )
-
-
-def test_a_group_that_became_a_supergroup_tells_its_new_id(
-    api: BotApi, bot: Bot, ada: Person, raw: Raw
+async def test_buttons_are_pressed_and_answered_once_and_in_time(
+    api: BotApi, bot: Bot, ada: Person, chat: Chat, raw: Raw, client: Library
 ) -> None:
-    group = api.add_group("Team", [ada, bot], supergroup=False)
-    assert raw("sendMessage", chat_id=group.id, text="hi")["chat"]["type"] == "group"
-    raw.updates()
-    new = group.migrate()
-    told = [
-        (one["chat"]["id"], one.get("migrate_to_chat_id"), one.get("migrate_from_chat_id"))
-        for one in raw.messages()
-    ]
-    assert told == [(group.id, new.id, None), (new.id, None, group.id)]
-
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            with pytest.raises(ChatMigrated) as caught:
-                await client.send_message(group.id, "hi")
-            assert caught.value.new_chat_id == new.id
-            sent = await client.send_message(new.id, "hi")
-            assert sent.message_id == 2  # a supergroup counts its own messages
-
-    asyncio.run(talk())
-
-
-def test_who_is_out_of_a_group_cannot_write_there(api: BotApi, bot: Bot, ada: Person, raw: Raw) -> None:
-    group = api.add_group("Team", [ada, bot], supergroup=False)
-    large = api.add_group("Large", [ada, bot])
-    group.remove(bot)
-    raw("leaveChat", chat_id=large.id)
-
-    async def talk() -> None:
-        async with library(api, bot) as client:
-            with pytest.raises(Forbidden, match="bot was kicked from the group chat"):
-                await client.send_message(group.id, "hi")
-            with pytest.raises(Forbidden, match="bot is not a member of the supergroup chat"):
-                await client.send_message(large.id, "hi")
-            with pytest.raises(BadRequest, match="Chat not found"):
-                await client.send_message(api.add_group("Other", [ada]).id, "hi")
-
-    asyncio.run(talk())
-
-
-def test_buttons_are_pressed_and_answered_once_and_in_time(
-    api: BotApi, bot: Bot, ada: Person, chat: Chat, raw: Raw
-) -> None:
-    async def ask() -> None:
-        async with library(api, bot) as client:
-            keyboard = InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="y")]])
-            await client.send_message(ada.id, "sure?", reply_markup=keyboard)
-
-    asyncio.run(ask())
+    keyboard = InlineKeyboardMarkup([[InlineKeyboardButton("Yes", callback_data="y")]])
+    await client.send_message(ada.id, "sure?", reply_markup=keyboard)
     message = chat.messages[-1]
     assert [(button.text, button.data) for button in message.buttons] == [("Yes", "y")]
     press = ada.presses(message, "y")

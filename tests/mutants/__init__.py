@@ -1,0 +1,1 @@
+"""Defects put in on purpose, to see whether the tests find them."""
