@@ -45,10 +45,13 @@ class StuckRuns:
         self._deadlines.note(("stuck", execution.turn.run), seconds, partial(self._look, execution))
 
     def _look(self, execution: Execution) -> None:
-        """See whether a run is stuck now, or not any more, and look again when it may have changed."""
+        """See whether a run is stuck now, or not any more, and look again when it may have changed.
+
+        A run that ends is looked at no more: it stays silent, and does not go on.
+        """
         limit, turn = self._settings.stuck_seconds, execution.turn
-        silent = self._silent(execution)
-        is_stuck = silent is not None and silent >= limit and execution.ending is None
+        silent, is_ending = self._silent(execution), execution.ending is not None
+        is_stuck = silent is not None and silent >= limit and not is_ending
         if is_stuck != self._presence.is_stuck(turn.run):
             self._presence.stuck(turn.run, turn.agent, is_stuck)
         if is_stuck and turn.run not in self._told:
@@ -56,7 +59,8 @@ class StuckRuns:
             task = asyncio.get_running_loop().create_task(self._tell(execution, limit))
             self._telling.add(task)
             task.add_done_callback(self._telling.discard)
-        self._look_in(execution, AGAIN_SECONDS if is_stuck else limit - (silent or 0.0))
+        if not is_ending:
+            self._look_in(execution, AGAIN_SECONDS if is_stuck else limit - (silent or 0.0))
 
     def _silent(self, execution: Execution) -> float | None:
         """Return for how many seconds a run gave no sign of life; None while that does not count."""

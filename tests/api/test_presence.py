@@ -136,6 +136,26 @@ async def test_a_paused_run_and_one_that_asks_are_not_stuck(daemon: InProcessDae
     await run.end()
 
 
+@frozen(quiet=False, lock_wait_seconds=0.02)
+async def test_a_stuck_run_whose_outcome_cannot_be_stored_is_not_watched_any_more(
+    daemon: InProcessDaemon,
+) -> None:
+    run = await SilentRun.begin(daemon)
+    run.clock.move(seconds=STUCK_SECONDS)
+    assert await run.presence() == "stuck"
+    await run.told()
+    with daemon.locked():
+        for name in ("first", "second"):
+            run.program.path.with_name(name).touch()
+        await daemon.until(lambda: run.execution.ending)
+        run.clock.move(seconds=STUCK_SECONDS)
+        assert await run.presence() != "stuck"
+        readings = run.clock.readings
+        await daemon.until(lambda: sum("A change waits" in line for line in daemon.warnings()) >= 3)
+        assert run.clock.readings - readings < 10  # a timer that is always due reads it thousands of times
+    assert await run.ended() == "completed"
+
+
 # --- who types -----------------------------------------------------------------------
 
 
