@@ -1,4 +1,4 @@
-"""Binding a bot: who it is, what its owner is told, and that its token shows nowhere."""
+"""The contract of adapters with the Telegram adapter; binding a bot: who it is, what its owner is told, and its token shows nowhere."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from hiboss.channels.telegram.adapter import TelegramAdapter
 from hiboss.core.contracts.adapter import Checked
 from hiboss.core.contracts.failures import AccountError, EnvelopeError, LaneError, Refused
+from hiboss.testing.adapter_contract import FullAdapterContract
+from hiboss.testing.adapter_rig import FullRig
 from hiboss.testing.adapter_steps import check, started, until
 from tests.channels.telegram.taken_updates import Taker, polling_adapter
 from tests.channels.telegram.telegram_rig import TelegramRig
@@ -160,3 +162,19 @@ async def test_a_server_that_is_away_says_so_at_the_start(rig: TelegramRig) -> N
         async with started(rig):
             pass
     assert caught.value.kind == "unreachable"
+
+
+# --- the contract ---------------------------------------------------------------------
+
+
+class TestTelegram(FullAdapterContract):
+    rig_type: ClassVar[type[FullRig]] = TelegramRig
+
+    def test_a_check_says_who_the_bot_is(self, rig: TelegramRig, tmp_path: Path) -> None:
+        checked = check(rig, rig.good(), tmp_path / "home")
+        assert (checked.account, checked.name, list(checked.chats)) == (str(rig.bot.id), "@nexbot", [])
+
+    def test_the_contract_is_played_in_full(self, rig: TelegramRig) -> None:
+        """Every optional method of a rig is there, so nothing is skipped."""
+        optional = ("limited", "locked_out", "command", "posts", "deleted", "reply", "lost_file")
+        assert [name for name in optional if getattr(TelegramRig, name) is getattr(FullRig, name)] == []

@@ -8,7 +8,7 @@ from hiboss.channels.telegram import rendering
 from hiboss.channels.telegram.chunk_form import Chunk
 from hiboss.testing.adapter_rig import letter
 
-from .entity_checker import covered, entity_problems
+from .markup_checkers import covered, entity_problems
 
 # The Markdown, the text it becomes, and the words with their entities.
 MARKDOWN = {

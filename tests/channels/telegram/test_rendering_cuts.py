@@ -8,7 +8,7 @@ from hiboss.channels.telegram import rendering
 from hiboss.channels.telegram.chunk_form import Chunk, units
 from hiboss.testing.adapter_rig import letter
 
-from .entity_checker import covered
+from .markup_checkers import covered
 
 FAMILY = "👩\u200d👩\u200d👧"
 FLAG = "🇩🇪"

@@ -16,9 +16,8 @@ from hiboss.testing.adapter_rig import letter
 from tests.support import bulk
 
 from . import generated_texts as texts
-from .entity_checker import covered, entity_problems
-from .rejoined_chunks import places
-from .rich_html_checker import RichReader, words
+from .markup_checkers import RichReader, covered, entity_problems, words
+from .posted_letters import places
 
 pytestmark = pytest.mark.slow
 

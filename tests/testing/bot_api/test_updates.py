@@ -1,4 +1,4 @@
-"""getUpdates and webhooks: offsets, long polls, what is remembered and what is forgotten."""
+"""getUpdates and webhooks; groups, forums and channels: what a bot sees there, and in whose name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import threading
 from typing import Any
 
 import pytest
+from telegram import Bot as Library
 from telegram import Update
+from telegram.error import BadRequest
 
 from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.bots import Bot
@@ -156,3 +158,223 @@ def test_a_reply_to_another_chat_comes_with_what_is_known_of_it(raw: Raw, ada: P
     (update,) = raw.updates()
     message = Update.de_json(update, None).message
     assert message and message.external_reply and message.external_reply.origin.type == "hidden_user"
+
+
+# --- groups, forums and channels ------------------------------------------------------
+
+
+def test_with_privacy_a_bot_sees_only_what_is_meant_for_it(
+    api: BotApi, bot: Bot, ada: Person, raw: Raw
+) -> None:
+    group = api.add_group("Team", [ada, bot])
+    sent = raw("sendMessage", chat_id=group.id, text="hello all")
+    raw.updates()
+    own = group.find(sent["message_id"])
+    ada.says(group, "just talking")
+    ada.says(group, "/plain")
+    ada.says(group, "/cmd@NexBot now")
+    ada.says(group, "/cmd@otherbot now")
+    ada.says(group, "hey @nexbot!")
+    ada.says(group, "a reply", reply_to=own)
+    ada.says(group, "to myself", reply_to=ada.says(group, "one"))
+    seen = [one["text"] for one in raw.messages()]
+    assert seen == ["/plain", "/cmd@NexBot now", "hey @nexbot!", "a reply"]
+
+
+@pytest.mark.parametrize("how", ["privacy off", "admin"])
+def test_without_privacy_or_as_admin_a_bot_sees_everything_but_bots(
+    api: BotApi, ada: Person, bot: Bot, raw: Raw, how: str
+) -> None:
+    other = api.add_bot("otherbot")
+    group = api.add_group("Team", [ada, bot, other])
+    if how == "admin":
+        group.promote(bot)
+    bot.privacy = how == "admin"
+    raw.updates()
+    ada.says(group, "just talking")
+    rival = Raw(api, other)
+    rival("sendMessage", chat_id=group.id, text="I am a bot, @nexbot")
+    rival.close()
+    assert [one["text"] for one in raw.messages()] == ["just talking"]
+    assert group.texts[-1] == "I am a bot, @nexbot"
+    assert raw("getMe")["can_read_all_group_messages"] == (how != "admin")
+
+
+def test_a_bot_is_told_when_it_comes_and_goes(api: BotApi, bot: Bot, ada: Person, raw: Raw) -> None:
+    group = api.add_group("Team", [ada])
+    group.add(bot, by=ada)
+    bob = api.add_person("Bob")
+    bob.joins(group)
+    bob.leaves(group)
+    group.remove(bot, by=ada)
+    told = raw.updates()
+    kinds = [
+        (
+            "my_chat_member" in one,
+            sorted(one.get("message", {}).keys() & {"new_chat_members", "left_chat_member"}),
+        )
+        for one in told
+    ]
+    assert kinds == [
+        (True, []),
+        (False, ["new_chat_members"]),
+        (False, ["new_chat_members"]),
+        (False, ["left_chat_member"]),
+        (False, ["left_chat_member"]),
+        (True, []),
+    ]
+    assert told[0]["my_chat_member"]["old_chat_member"]["status"] == "left"
+    assert told[-1]["my_chat_member"]["new_chat_member"]["status"] == "kicked"
+    for update in told:
+        assert Update.de_json(update, None)
+
+
+def test_a_topic_is_named_in_its_messages_and_general_is_not(
+    api: BotApi, bot: Bot, ada: Person, raw: Raw
+) -> None:
+    forum = api.add_group("Forum", [ada, bot], forum=True)
+    bot.privacy = False
+    topic = forum.create_topic("Plans", by=ada)
+    raw.updates()
+    ada.says(forum, "in general")
+    inside = ada.says(forum, "in the topic", topic=topic)
+    general, special = raw.messages()
+    assert "message_thread_id" not in general and "is_topic_message" not in general
+    assert (special["message_thread_id"], special["is_topic_message"]) == (topic.id, True)
+    assert special["reply_to_message"]["forum_topic_created"]["name"] == "Plans"  # though it is no reply
+    assert "message_thread_id" not in raw("sendMessage", chat_id=forum.id, text="x")
+    assert raw("sendMessage", chat_id=forum.id, text="x", message_thread_id=topic.id)["is_topic_message"]
+    reply = raw("sendMessage", chat_id=forum.id, text="x", reply_parameters={"message_id": inside.id})
+    assert reply["message_thread_id"] == topic.id
+    for unknown in (1, 999):
+        refusal = raw.refused("sendMessage", chat_id=forum.id, text="x", message_thread_id=unknown)
+        assert refusal == (400, "Bad Request: message thread not found")
+
+
+async def test_topics_are_made_by_admins_in_forums(
+    api: BotApi, bot: Bot, ada: Person, client: Library
+) -> None:
+    forum = api.add_group("Forum", [ada], forum=True, admins=[bot])
+    poor = api.add_group("Forum", [ada, bot], forum=True)
+    plain = api.add_group("Team", [ada], admins=[bot])
+    topic = await client.create_forum_topic(forum.id, "Plans")
+    assert forum.topics[topic.message_thread_id].name == "Plans"
+    await client.edit_forum_topic(forum.id, topic.message_thread_id, name="Old plans")
+    with pytest.raises(BadRequest, match="Topic_not_modified"):
+        await client.edit_forum_topic(forum.id, topic.message_thread_id, name="Old plans")
+    await client.close_forum_topic(forum.id, topic.message_thread_id)
+    await client.send_message(forum.id, "x", message_thread_id=topic.message_thread_id)
+    forum.demote(bot)
+    with pytest.raises(BadRequest, match="Topic_closed"):
+        await client.send_message(forum.id, "x", message_thread_id=topic.message_thread_id)
+    with pytest.raises(BadRequest, match="Not enough rights to create a topic"):
+        await client.create_forum_topic(poor.id, "Plans")
+    with pytest.raises(BadRequest, match="The chat is not a forum"):
+        await client.create_forum_topic(plain.id, "Plans")
+
+
+def test_a_private_chat_has_topics_if_the_bot_has_them(api: BotApi, ada: Person) -> None:
+    bot = api.add_bot("topicbot", topics=True)
+    chat = ada.starts(bot)
+    raw = Raw(api, bot)
+    assert raw("getMe")["has_topics_enabled"]
+    topic = raw("createForumTopic", chat_id=ada.id, name="Plans")["message_thread_id"]
+    raw.updates()
+    ada.says(chat, "in it", topic=topic)
+    (message,) = raw.messages()
+    assert (message["message_thread_id"], message["is_topic_message"]) == (topic, True)
+    assert raw("sendMessage", chat_id=ada.id, text="x", message_thread_id=topic)["message_thread_id"] == topic
+    bot.topics = False
+    assert raw.refused("createForumTopic", chat_id=ada.id, name="Plans")[0] == 400
+    raw.close()
+
+
+def test_messages_in_the_name_of_a_group_or_channel_say_so(
+    api: BotApi, bot: Bot, ada: Person, raw: Raw
+) -> None:
+    group = api.add_group("Team", [ada], admins=[bot])
+    channel = api.add_channel("News", [ada, bot], username="news")
+    raw.updates()
+    ada.says(group, "anonymous", anonymous=True)
+    ada.says(group, "as a channel", as_channel=channel)
+    group.shows_post_of(channel, "posted")
+    updates = raw.updates()
+    by_group, by_channel = updates[0]["message"], updates[1]["message"]
+    assert (by_group["from"]["id"], by_group["sender_chat"]["id"]) == (1087968824, group.id)
+    assert (by_channel["from"]["id"], by_channel["sender_chat"]["id"]) == (136817688, channel.id)
+    assert updates[2]["channel_post"]["text"] == "posted" and "from" not in updates[2]["channel_post"]
+    forwarded = updates[3]["message"]
+    assert (forwarded["from"]["id"], forwarded["is_automatic_forward"]) == (777000, True)
+    assert forwarded["forward_origin"]["type"] == "channel"
+    assert raw("sendMessage", chat_id="@news", text="x")["sender_chat"]["id"] == channel.id
+
+
+def test_ids_are_counted_per_supergroup_and_together_elsewhere(
+    api: BotApi, bot: Bot, ada: Person, raw: Raw
+) -> None:
+    bob = api.add_person("Bob")
+    one, two = api.add_group("One", [ada, bot]), api.add_group("Two", [ada, bot])
+    small = api.add_group("Small", [ada, bot], supergroup=False)
+    with_ada, with_bob = ada.starts(bot), bob.starts(bot)
+    assert ada.says(one, "x").id == ada.says(two, "x").id
+    ids = [ada.says(with_ada, "x").id, bob.says(with_bob, "x").id, ada.says(small, "x").id]
+    assert ids == list(range(ids[0], ids[0] + 3))
+
+
+async def test_the_members_of_a_chat_can_be_asked_for(
+    api: BotApi, bot: Bot, ada: Person, client: Library
+) -> None:
+    group = api.add_group("Team", [ada], admins=[bot])
+    assert (await client.get_chat(group.id)).title == "Team"
+    assert (await client.get_chat_member(group.id, ada.id)).status == "creator"
+    assert (await client.get_chat_member(group.id, bot.id)).status == "administrator"
+    assert len(await client.get_chat_administrators(group.id)) == 2
+    assert await client.get_chat_member_count(group.id) == 2
+    with pytest.raises(BadRequest, match="Member not found"):
+        await client.get_chat_member(group.id, 17)
+
+
+def test_reactions_in_a_group_reach_admins_only(api: BotApi, bot: Bot, ada: Person, raw: Raw) -> None:
+    group = api.add_group("Team", [ada, bot])
+    message = ada.says(group, "x")
+    raw.updates(allowed_updates=["message_reaction"])
+    ada.reacts(message, "👍")
+    assert raw.updates() == []
+    group.promote(bot)
+    ada.reacts(message, None)
+    (update,) = raw.updates()
+    assert update["message_reaction"]["new_reaction"] == []
+
+
+def test_an_admin_that_asks_for_it_sees_members_come_and_go(
+    api: BotApi, bot: Bot, ada: Person, raw: Raw
+) -> None:
+    group = api.add_group("Team", [ada], admins=[bot])
+    raw.updates()
+    bob = api.add_person("Bob")
+    bob.joins(group)
+    assert [sorted(one)[0] for one in raw.updates(allowed_updates=["message", "chat_member"])] == ["message"]
+    bob.leaves(group)
+    message, change = raw.updates()
+    assert message["message"]["left_chat_member"]["id"] == bob.id
+    assert change["chat_member"]["new_chat_member"]["status"] == "left"
+
+
+def read_by_library(updates: list[Any]) -> list[Update]:
+    return [Update.de_json(one, None) for one in updates]
+
+
+def test_forwards_tell_where_a_message_came_from(api: BotApi, bot: Bot, ada: Person, raw: Raw) -> None:
+    group = api.add_group("Team", [ada], admins=[bot])
+    channel = api.add_channel("News", [ada, bot])
+    chat = ada.starts(bot)
+    ours = ada.says(group, "mine")
+    unnamed = ada.says(group, "ours", anonymous=True)
+    post = channel.posts("news")
+    raw.updates()
+    ada.forwards(ours, chat)
+    ada.forwards(ours, chat, hidden=True)
+    ada.forwards(unnamed, chat)
+    ada.forwards(post, chat)
+    origins = [one.message.forward_origin for one in read_by_library(raw.updates()) if one.message]
+    assert [one.type for one in origins if one] == ["user", "hidden_user", "chat", "channel"]
