@@ -107,17 +107,36 @@ def wake(tx: Tx, now: int, limit: int = CHUNK) -> Woken:
 
 
 def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
+    """Let a message arrive, with all its deferred envelopes; or only these, if it has arrived before.
+
+    So it is with an envelope that failed before that, and is retried. The message keeps its number.
+    """
     row = tx.execute(_ARRIVING, (message,)).fetchone()
+    if row["seq"] is not None:
+        return _arrive_envelopes(tx, row, row["seq"], [], Priority.NORMAL, now, woken)
     of_group = group_arrivals.waiting(tx, message)
     if of_group is None:
         copies = conversation_routes.redirect_deferred(tx, row, now)
     elif (found := group_arrivals.members(tx, row, of_group, now)) is not None:
         copies = found
     else:
-        return
+        return None
     priority = Priority.NORMAL if of_group is None else Priority(of_group["priority"])
     seq = tx.cache.next_seq(row["conversation"])
     tx.execute("UPDATE message SET seq = ?, arrived_at = ? WHERE id = ?", (seq, now, message))
+    _arrive_envelopes(tx, row, seq, copies, priority, now, woken)
+    if row["thread"] is not None:
+        threads.note(tx, row["thread"], row["conversation"], message)
+    else:
+        threads.note_first(tx, message, row["conversation"])
+    return None
+
+
+def _arrive_envelopes(
+    tx: Tx, row: Row, seq: int, copies: list[Addressed], priority: Priority, now: int, woken: Woken
+) -> None:
+    """Let the deferred envelopes of a message arrive, and insert the copies of it."""
+    message = row["id"]
     rows = tx.execute(
         """
         SELECT e.id, e.recipient, e.binding, e.forwards, e.context, a.kind
@@ -136,11 +155,8 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
     numbers = [*(one["id"] for one in mail), *(number for number, _ in read)]
     recipients = [*(one["recipient"] for one in mail), *(who for _, who in read)]
     of = (row["conversation"], seq, row["sender"])
-    tx.facts.append(EnvelopesArrived(now, message, *of, numbers, recipients, tx.cache.last_arrived))
-    if row["thread"] is not None:
-        threads.note(tx, row["thread"], row["conversation"], message)
-    else:
-        threads.note_first(tx, message, row["conversation"])
+    if numbers:  # else only a forward was late
+        tx.facts.append(EnvelopesArrived(now, message, *of, numbers, recipients, tx.cache.last_arrived))
     for forward in rows[len(mail) :]:
         envelopes.arrive(tx, forward["id"], forward["kind"], now)
         _note(tx, forward, woken)
@@ -153,7 +169,7 @@ def _arrive(tx: Tx, message: int, now: int, woken: Woken) -> None:
 
 
 _ARRIVING = """
-    SELECT m.id, m.conversation, m.sender, m.thread, m.ack_within, m.text, m.type, m.auto, m.reply_to,
+    SELECT m.id, m.conversation, m.seq, m.sender, m.thread, m.ack_within, m.text, m.type, m.auto, m.reply_to,
            a.kind AS sender_kind, a.name AS sender_name, a.retired_at AS sender_gone
     FROM message m JOIN address a ON a.id = m.sender WHERE m.id = ?
 """
