@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
+from hiboss.api import asks
 from hiboss.core.crashpoint import AFTER_COMMIT, ASK_CREATED, ASK_SETTLED, ASK_WOKEN, BEFORE_WRITE, IN_GROUP
+from hiboss.routing import ask_wakes
+from tests.support.crash_groups import Submits
 from tests.support.mortals import Mortal
 from tests.support.parties import agent
 from tests.support.python_agents import Boss, Team, texts, wait_until_idle
@@ -33,9 +36,9 @@ class Story:
         self.daemon = daemon
         self.ada, self.asker, self.team = Boss(daemon), agent(daemon), Team(daemon, directory)
 
-    def dies(self, point: str, act: Callable[[], Any], **env: str) -> None:
+    def dies(self, point: str, of: Submits, act: Callable[[], Any], **env: str) -> None:
         """Let the daemon die at a point of this, and start it again."""
-        self.daemon.dies_of(self.daemon.dies_at(point, **env), act)
+        self.daemon.dies_of(self.daemon.dies_at(point, of=of, **env), act)
         self.daemon.start()
         self.daemon.check()
 
@@ -64,7 +67,7 @@ def story(daemon: Mortal, tmp_path: Path) -> Story:
 
 @pytest.mark.parametrize("point", [BEFORE_WRITE, IN_GROUP, AFTER_COMMIT, ASK_CREATED])
 def test_an_ask_is_made_with_its_message_and_buttons_or_not_at_all(story: Story, point: str) -> None:
-    story.dies(point, story.created)
+    story.dies(point, asks.create, story.created)
     made = 1 if point in DONE else 0
     assert len(story.asks()) == len(story.ada.heard(story.asker)) == made
     number = story.created()
@@ -77,7 +80,8 @@ def test_an_ask_is_made_with_its_message_and_buttons_or_not_at_all(story: Story,
 def test_an_ask_is_settled_with_all_that_follows_or_not_at_all(story: Story, point: str, way: str) -> None:
     number = story.created()
     params = {"choice": "yes"} if way == "ask.answer" else {}
-    story.dies(point, lambda: story.ada.call(way, id=number, **params))
+    of = asks.answer if way == "ask.answer" else asks.cancel
+    story.dies(point, of, lambda: story.ada.call(way, id=number, **params))
     [ask] = story.asks()
     settled = point in DONE
     assert (ask["state"] != "open") == settled
@@ -91,7 +95,7 @@ def test_an_ask_is_settled_with_all_that_follows_or_not_at_all(story: Story, poi
 @pytest.mark.parametrize("point", [IN_GROUP, AFTER_COMMIT, ASK_WOKEN])
 def test_an_ask_ends_once_wherever_the_daemon_dies(story: Story, point: str) -> None:
     number = story.created(timeout="1h", default="no")
-    story.dies(point, story.passes, HIBOSS_DAEMON_HEARTBEAT_SECONDS="1")
+    story.dies(point, ask_wakes.wake, story.passes, HIBOSS_DAEMON_HEARTBEAT_SECONDS="1")
     wait_until(lambda: story.asks()[0]["state"] == "expired")
     assert story.answers() == [f'Nobody answered {number} ("Deploy?") in time. The default counts: no']
 

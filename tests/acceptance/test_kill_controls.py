@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from hiboss.agents import process_control
+from hiboss.agents.controls import Controls
 from hiboss.core.crashpoint import AFTER_COMMIT, CONTROLLED, IN_GROUP, RUN_ANSWERED, RUN_SETTLED
 from tests.support.mortals import Mortal
 from tests.support.parties import Party, agent
@@ -30,7 +31,7 @@ class Story:
 
     def begins(self, crash_at: str) -> None:
         """Let it work for zoe, in a daemon that dies there as soon as it is armed."""
-        self.armed = self.daemon.dies_at(crash_at)
+        self.armed = self.daemon.dies_at(crash_at, of=Controls.carry_out)
         self.number = self.zoe.tell(self.worker)
         self.worker.under_way()
 

@@ -9,8 +9,10 @@ import pytest
 
 from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
 from hiboss.core.errors import DaemonUnreachable
+from hiboss.routing.router import Router
 from hiboss.testing.running_daemon import running_daemon
 from tests.acceptance.soak import House
+from tests.support.crash_groups import groups_of
 from tests.support.daemons import set_up
 from tests.support.failures import seeded
 from tests.support.forked_daemons import spawn
@@ -48,16 +50,16 @@ def test_what_was_answered_survives_death_at_random_moments(house: House) -> Non
 def test_the_crash_points_lie_where_they_say(tmp_path: Path, point: str, stored: bool) -> None:
     """With one client, one request at a time: the one that was not answered is stored after COMMIT only."""
     set_up(tmp_path)
-    with running_daemon(tmp_path, set_up=False, HIBOSS_CRASH_AT=f"{point}:15") as daemon:
-        # the first passes are the daemon's own
+    crash = {"HIBOSS_CRASH_AT": f"{point}:5", **groups_of(Router.plan)}
+    with running_daemon(tmp_path, set_up=False, **crash) as daemon:
         send = {"token": daemon.token("nex"), "to": "agent:nex"}
         answered = 0
         with pytest.raises(DaemonUnreachable):
-            while answered < 15:
+            while answered < 5:
                 daemon.call("envelope.send", text=f"{answered}", key=f"{answered}", **send)
                 answered += 1
         assert daemon.wait_for_death() == -9
-        assert answered > 0
+        assert answered == 4
         daemon.start()
         daemon.check()
         texts = [f"{number}" for number in range(answered + 1)]

@@ -16,6 +16,7 @@ from hiboss.core.crashpoint import (
     POSTED,
     SETTLED,
 )
+from hiboss.routing.scheduler import Scheduler
 from tests.support.mortals import Mortal
 from tests.support.parties import Party, boss
 from tests.support.phones import Phone
@@ -45,7 +46,7 @@ class Story:
         """Begin quiet hours in which three notices come; return the file that arms the daemon to die."""
         self._nights += 1
         set_hours(self.daemon, now_quiet())
-        armed = self.daemon.dies_at(point)
+        armed = self.daemon.dies_at(point, of=Scheduler.catch_up)
         self.phone.wait_for_state("running")
         self.wall.wait_for_state("running")
         told = len(self.notices())

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from hiboss.core.crashpoint import AFTER_COMMIT, DIGESTED, TAKEN
+from hiboss.routing.intake import Intake
 from hiboss.store.envelopes import CRASHES
+from tests.support.crash_groups import Submits
 from tests.support.mortals import Mortal
 from tests.support.parties import boss
 from tests.support.scripted_channels import SCRIPTED, Place, lane_error, notices
@@ -27,8 +29,8 @@ class Killed:
         self.daemon = daemon
         self.place = Place(directory).bound(daemon)
 
-    def dies_at(self, point: str, **updates: dict[str, Any]) -> None:
-        self.daemon.dies_at(point).touch()
+    def dies_at(self, point: str, of: Submits | None = None, **updates: dict[str, Any]) -> None:
+        self.daemon.dies_at(point, of=of).touch()
         for number, update in updates.items():
             self.place.put_in_inbox(number, **update)
         assert self.daemon.wait_for_death(30) == -9
@@ -53,19 +55,29 @@ class Killed:
         return [one["text"] for one in self.place.owner.list(oldest_first=True)]
 
 
-@pytest.mark.parametrize("point", [TAKEN, DIGESTED, f"{AFTER_COMMIT}:2"])
+STORED = [
+    (TAKEN, None),
+    (DIGESTED, None),
+    (AFTER_COMMIT, Intake.take),
+    (AFTER_COMMIT, Intake._store_meaning),
+    (f"{AFTER_COMMIT}:2", Intake._store_meaning),
+]
+
+
+@pytest.mark.parametrize(("point", "of"), STORED)
 def test_an_album_and_what_follows_become_a_message_each_wherever_the_daemon_dies(
-    daemon: Mortal, tmp_path: Path, point: str
+    daemon: Mortal, tmp_path: Path, point: str, of: Submits | None
 ) -> None:
     killed = Killed(daemon, tmp_path)
     photo = {"album": "a", "downloads": [{"name": "1.jpg", "content": "one"}]}
-    killed.dies_at(point, u1={"text": "album", **photo}, u2={"text": "", **photo}, u3={"text": "after"})
+    updates = {"u1": {"text": "album", **photo}, "u2": {"text": "", **photo}, "u3": {"text": "after"}}
+    killed.dies_at(point, of, **updates)
     assert killed.texts() == ["album", "after"]
     assert killed.outcomes() == dict.fromkeys(("u1", "u2", "u3"), "accepted")
     assert len(killed.place.owner.list(oldest_first=True)[0]["attachments"]) == 2
 
 
-@pytest.mark.parametrize("point", [TAKEN, AFTER_COMMIT])
+@pytest.mark.parametrize("point", [TAKEN, AFTER_COMMIT, f"{AFTER_COMMIT}:2"])
 def test_a_press_and_a_renaming_act_once_wherever_the_daemon_dies(
     daemon: Mortal, tmp_path: Path, point: str
 ) -> None:
@@ -75,6 +87,7 @@ def test_a_press_and_a_renaming_act_once_wherever_the_daemon_dies(
     new = f"{killed.place.name}-new"
     killed.dies_at(
         point,
+        Intake._act,
         u1={"kind": "press", "act": True, "message": f"{number}.0", "button": "yes"},
         u2={"kind": "membership", "act": True, "membership": "renamed", "renamed_to": new},
         u3={"text": "still in the old chat"},
@@ -106,5 +119,6 @@ def test_what_waits_for_a_chat_that_was_left_is_failed_with_that(daemon: Mortal,
     killed.place.script(lane_error())
     number = killed.place.send("nobody reads this")
     killed.place.wait_for_failures(1)
-    killed.dies_at(f"{AFTER_COMMIT}:2", u1={"kind": "membership", "act": True, "membership": "left"})
+    left = {"kind": "membership", "act": True, "membership": "left"}
+    killed.dies_at(AFTER_COMMIT, Intake._act, u1=left)
     assert boss(daemon).get(number)["status"] == "failed"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hiboss.agents.controls import Controls
 from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, CONTROLLED, IN_GROUP
 from hiboss.core.envelope import Priority, Status
 from hiboss.testing.running_daemon import RunningDaemon
@@ -171,7 +172,7 @@ AFTER = {"pause": _after_pause, "resume": _after_resume, "cancel": _after_cancel
 def test_a_control_of_two_runs_is_applied_to_both_or_to_none(
     daemon: Mortal, ada: Boss, tmp_path: Path, event: str, of: str, point: str
 ) -> None:
-    armed = daemon.dies_at(point)
+    armed = daemon.dies_at(point, of=Controls.carry_out)
     work = Work(ada, of, tmp_path)
     if event == "resume":
         assert work.orders("pause") == "applied"
@@ -339,7 +340,7 @@ def test_a_control_of_mail_is_applied_as_a_whole_or_not_at_all(
     case, (event, params) = CASES[what], order_of(what, mail)
     if what == "handoff back":
         assert outcome(ada, "handoff", conversation=mail.conversation, to=mail.ann.address) == "applied"
-    armed = daemon.dies_at(AFTER_COMMIT if stored else case.not_stored)
+    armed = daemon.dies_at(AFTER_COMMIT if stored else case.not_stored, of=Controls.carry_out)
     before = everything(daemon)
     assert found_of(daemon, mail) == case.before
     assert dies_of(ada, armed, event, **params) is stored

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hiboss.agents.runner import Runner
 from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP, RUN_ANSWERED, RUN_SETTLED
 from tests.support.mortals import Mortal
 from tests.support.parties import Party, agent
@@ -34,7 +35,7 @@ class Story:
 
     def dies_at(self, point: str, script: str) -> str:
         """Let the run begin, watch it, and let the daemon die at the first pass after its program has ended."""
-        armed = self.daemon.dies_at(point)
+        armed = self.daemon.dies_at(point, of=Runner._write_outcome)
         self.worker.program.waits(f"touch {armed}; {script}")
         number = self.ada.tell(self.worker)
         self.worker.under_way()

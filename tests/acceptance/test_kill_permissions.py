@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from hiboss.agents.questions import stored_asks
+from hiboss.api import asks
 from hiboss.core.crashpoint import AFTER_COMMIT, RUN_ASKED, RUN_SETTLED
 from tests.agents.test_steering import HEAD
 from tests.support.mortals import Mortal
@@ -71,7 +73,7 @@ def test_an_answer_that_came_before_the_turn_was_repeated_is_given_at_once(ada: 
 
 @pytest.mark.parametrize("place", [RUN_ASKED, AFTER_COMMIT])
 def test_killed_when_the_question_is_stored_it_is_asked_once(ada: Boss, worker: Worker, place: str) -> None:
-    armed = worker.daemon.dies_at(place)
+    armed = worker.daemon.dies_at(place, of=stored_asks)
     worker.program.becomes(HEAD + f"open({str(armed)!r}, 'w')\n" + PERMIT)
     ada.tell(worker)
     worker.daemon.wait_for_death()
@@ -82,7 +84,7 @@ def test_killed_when_the_question_is_stored_it_is_asked_once(ada: Boss, worker: 
 
 
 def test_killed_after_the_answer_was_stored_the_repeated_turn_has_it(ada: Boss, worker: Worker) -> None:
-    armed = worker.daemon.dies_at(AFTER_COMMIT)
+    armed = worker.daemon.dies_at(AFTER_COMMIT, of=asks.answer)
     ada.tell(worker)
     first = asked(ada, worker)
     worker.daemon.dies_of(armed, lambda: ada.call("ask.answer", id=first, choice="allow", scope="rule"))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hiboss.api import messages
 from hiboss.core.crashpoint import AFTER_COMMIT, CHANGE_MADE, CHANGE_NOTED, CHANGE_PLANNED, POSTED, REACTED
 from tests.support.changing_places import ChangingPlace
 from tests.support.mortals import Mortal
@@ -30,7 +31,7 @@ class Story:
 
     def dies_at(self, point: str, what: Callable[[], object], passes: int = 1) -> None:
         """Do something; the daemon dies when it passes this point so often."""
-        armed = self.daemon.dies_at(f"{point}:{passes}")
+        armed = self.daemon.dies_at(f"{point}:{passes}", of=messages.edit)
         self.place.wait_for_state("running")
         self.daemon.dies_of(armed, what)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hiboss.agents.controls import Controls
 from hiboss.core.crashpoint import (
     AFTER_COMMIT,
     CONTROLLED,
@@ -61,7 +62,7 @@ ORDERED = [
 def test_an_order_to_set_a_run_aside_holds_as_a_whole_or_not_at_all(
     daemon: Mortal, ada: Boss, tmp_path: Path, place: str, applied: bool
 ) -> None:
-    armed = daemon.dies_at(place)
+    armed = daemon.dies_at(place, of=Controls.carry_out)
     nex, kai = HoldingWorker(daemon, tmp_path), agent(daemon)
     old = ada.tell(nex, text="hold")
     nex.works()

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
+from hiboss.agents.controls import Controls
 from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, CONTROLLED, IN_GROUP
 from tests.support.mortals import Mortal
 from tests.support.parties import Party, agents
@@ -59,7 +60,8 @@ def test_a_route_is_applied_as_a_whole_or_not_at_all(daemon: Mortal, what: str, 
     target = {"agent": nex.name} if what.startswith("all") else {"conversation": sent["conversation"]}
     event = "stream.handoff" if what == "a handoff" else "stream.route"
     order = {"event": event, "to": to.address, **target}
-    daemon.dies_of(daemon.dies_at(crash_at), lambda: ada.call("control.send", **order))
+    armed = daemon.dies_at(crash_at, of=Controls.carry_out)
+    daemon.dies_of(armed, lambda: ada.call("control.send", **order))
     daemon.start()
     found = state(daemon, nex, to)
     assert found.is_whole, found

@@ -12,21 +12,24 @@ import pytest
 from hiboss.core import clock
 from hiboss.core.crashpoint import AFTER_COMMIT, ARRIVED, ARRIVING, BEFORE_WRITE, IN_GROUP
 from hiboss.core.errors import DaemonUnreachable
+from hiboss.routing.scheduler import Scheduler
 from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.crash_groups import groups_of
 from tests.support.daemons import line, set_up
 from tests.support.failures import seeded
 from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
 
-MANY = 600  # twelve chunks, more than the deaths below let through
-DEATHS = [
-    ARRIVING,
-    ARRIVED,
-    f"{ARRIVING}:2",
-    f"{BEFORE_WRITE}:3",
-    f"{IN_GROUP}:3",
-    f"{AFTER_COMMIT}:3",
+MANY = 1_200  # 250 are fired in one transaction
+DEATHS = [  # and how many have been fired then
+    (ARRIVING, 0),
+    (BEFORE_WRITE, 0),
+    (IN_GROUP, 0),
+    (AFTER_COMMIT, 250),
+    (ARRIVED, 500),
+    (f"{IN_GROUP}:2", 750),
+    (f"{ARRIVING}:2", 1_000),
 ]
 KINDS = [(catch_up, overlap) for catch_up in ("skip", "once", "all") for overlap in ("queue", "skip")]
 
@@ -77,13 +80,11 @@ def test_each_slot_sends_once_wherever_the_daemon_dies(daemon: RunningDaemon) ->
     with daemon.database() as database:  # their hour passes while no daemon runs
         database.execute("UPDATE schedule SET at = at - 3600000, next_at = next_at - 3600000")
         database.commit()
-    for crash_at in DEATHS:
+    for crash_at, number in DEATHS:
         with suppress(DaemonUnreachable):  # it may be dead before it could say that it is ready
-            daemon.start(HIBOSS_CRASH_AT=crash_at)
-        if daemon.process is not None:
-            daemon.wait_for_death()
-        assert max(fired(daemon).values(), default=0) <= 1, crash_at
-    assert len(fired(daemon)) < MANY  # else the last deaths were none of a firing daemon
+            daemon.start(HIBOSS_CRASH_AT=crash_at, **groups_of(Scheduler.catch_up))
+            assert daemon.wait_for_death() == -9
+        assert sorted(fired(daemon).values()) == [1] * number, crash_at
     daemon.start()
     wait_until(lambda: settled(daemon))
     assert fired(daemon) == {f"{n}": 1 for n in range(MANY)}

@@ -9,16 +9,25 @@ from typing import Any
 
 import pytest
 
+from hiboss.api import agents as agent_operations
+from hiboss.api import tokens
 from hiboss.cli.daemon_process import call_once
 from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.running_daemon import Answered, RunningDaemon
+from tests.support.crash_groups import Submits
 from tests.support.daemons import set_up
 from tests.support.mortals import Mortal
 
 pytestmark = pytest.mark.slow
 
 POINTS = (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT)
+WRITES: dict[str, Submits] = {
+    "agent.token.rotate": tokens.give_new_token,
+    "boss.token.rotate": tokens.give_new_token,
+    "agent.register": agent_operations.register,
+    "agent.token.revoke": tokens.revoke,
+}
 
 
 def who(daemon: RunningDaemon, token: str) -> str | None:
@@ -48,7 +57,7 @@ class Killed:
         self.done = point == AFTER_COMMIT
         self.name = params.get("name", "boss")
         self.before = profile(daemon, self.name)
-        armed = daemon.dies_at(point)  # only then: a daemon writes at its start
+        armed = daemon.dies_at(point, of=WRITES[method])
         daemon.dies_of(armed, lambda: daemon.call(method, token=daemon.token("boss"), **params))
         assert profile(daemon, self.name) == self.before, self.what  # nothing is put in its place too early
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hiboss.agents.attached.handing_over import HandingOver
+from hiboss.agents.attached.hook_reports import HookReports
+from hiboss.agents.runner import Runner
+from hiboss.agents.turn_starts import TurnStart
 from hiboss.core.crashpoint import (
     AFTER_COMMIT,
     ATTACHED_SEEN,
@@ -16,8 +20,10 @@ from hiboss.core.crashpoint import (
     RUN_SETTLED,
 )
 from hiboss.core.errors import HibossError
+from hiboss.routing.router import Router
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.attached_sessions import Room, Session, asked, receipt, taken
+from tests.support.crash_groups import Submits, groups_of
 from tests.support.daemons import set_up
 from tests.support.parties import Party
 from tests.support.python_agents import Boss, texts
@@ -26,7 +32,15 @@ from tests.support.waits import wait_until
 pytestmark = pytest.mark.slow
 
 POINTS = [ATTACHED_SUBMITTED, ATTACHED_SEEN, RUN_BEGUN, RUN_ANSWERED, RUN_SETTLED]
-COMMITS = [f"{AFTER_COMMIT}:{number}" for number in range(1, 7)]
+# What is written from the message to its answer. The start of a turn is also written when there is no mail.
+WRITES: list[Submits] = [
+    Router.plan,
+    TurnStart.begin,
+    HandingOver._tell_once,
+    HookReports.prompted,
+    Runner._write_outcome,
+]
+COMMITS = [pytest.param(AFTER_COMMIT, of, id=of.__qualname__) for of in WRITES]
 QUESTION, ANSWER = "how is the build?", "All is green."
 PERSON = "for the person at the terminal"
 
@@ -72,12 +86,12 @@ def is_dead(daemon: RunningDaemon) -> bool:
     return daemon.process is None or daemon.process.poll() is not None
 
 
-@pytest.mark.parametrize("point", [*POINTS, *COMMITS])
+@pytest.mark.parametrize(("point", "of"), [*[(point, None) for point in POINTS], *COMMITS])
 def test_a_killed_daemon_costs_no_mail_and_no_second_answer(
-    daemon: RunningDaemon, ada: Boss, opens: Room, tmp_path: Path, point: str
+    daemon: RunningDaemon, ada: Boss, opens: Room, tmp_path: Path, point: str, of: Submits | None
 ) -> None:
     armed = tmp_path / "armed"
-    daemon.start(HIBOSS_CRASH_AT=f"{point}@{armed}")
+    daemon.start(HIBOSS_CRASH_AT=f"{point}@{armed}", **(groups_of(of) if of else {}))
     session = opens("nex")
     waiter = session.arm()
     armed.touch()

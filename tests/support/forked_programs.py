@@ -30,6 +30,8 @@ from subprocess import PIPE, Popen, TimeoutExpired
 from types import SimpleNamespace
 from typing import IO, Any, NoReturn
 
+from tests.support import crash_groups
+
 COMMAND, DAEMON = "command", "daemon"
 WHOLE_WAY = "hiboss-by-typer"  # in place of the name of the command: let Typer read also what is read quickly
 PAUSES = "PAUSES_IN_TESTS"  # a variable of forked daemons; see forked_daemons.pauses
@@ -119,8 +121,7 @@ def _tell_ends(running: dict[int, socket.socket]) -> None:
 
 
 def _load(package: str) -> None:
-    found = importlib.import_module(package)
-    for one in pkgutil.walk_packages(found.__path__, f"{package}."):
+    for one in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
         importlib.import_module(one.name)
 
 
@@ -158,8 +159,7 @@ def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
         sys.argv = asked["words"]
         fork_daemons(lambda: str(asked["daemons"]))
         way = "main" if asked["words"][0] == WHOLE_WAY else "entry"
-        run: Callable[[], int | None] = importlib.import_module(f"hiboss.cli.{way}").main
-        return run()
+        return importlib.import_module(f"hiboss.cli.{way}").main()
     os.setsid()
     os.umask(asked["umask"])
     resource.setrlimit(resource.RLIMIT_NOFILE, asked["files"])
@@ -168,6 +168,8 @@ def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
     sys.path[:1] = [asked["cwd"], *(given.split(":") if given else [])]  # as `python -m` has it
     for one in asked["env"].get(PAUSES, "").split():
         _shorten(*one.split("="))
+    if submits := asked["env"].get(crash_groups.VARIABLE):
+        crash_groups.count_only(submits.split())
     serve: Callable[[list[str]], int] = importlib.import_module("hiboss.daemon.__main__").main
     return serve([*asked["words"], *map(str, streams[3:])])
 

@@ -8,10 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, IN_GROUP
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.crash_groups import Submits, groups_of
 from tests.support.daemons import set_up
 
+OF_THE_WRITER = (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT)
 _numbers = itertools.count(1)
 
 
@@ -30,11 +33,16 @@ class Mortal(RunningDaemon):
         self.kill()
         self.start()
 
-    def dies_at(self, point: str, **env: str) -> Path:
-        """Start it anew; it dies at this point, from the moment that the file exists which is returned."""
+    def dies_at(self, point: str, *, of: Submits | None = None, **env: str) -> Path:
+        """Start it anew; it dies at this point, from the moment that the file exists which is returned.
+
+        A point of the writer needs `of`, the function whose operation it is about (crash_groups.py).
+        """
+        assert of is not None or point.partition(":")[0] not in OF_THE_WRITER, point
         self.stop()
         armed = Path(f"{self.home.path}-armed-{next(_numbers)}")
-        self.start(HIBOSS_CRASH_AT=f"{point}@{armed}", **env)
+        groups = groups_of(of) if of else {}
+        self.start(HIBOSS_CRASH_AT=f"{point}@{armed}", **groups, **env)
         return armed
 
     def dies_of(self, armed: Path, act: Callable[[], Any] = lambda: None) -> None:

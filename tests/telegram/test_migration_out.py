@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from hiboss.routing import handover
 from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.faults import Fault
 from hiboss.testing.bot_api.groups import Group
+from tests.support.crash_groups import groups_of
 from tests.support.python_agents import PythonAgent
 from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
 from tests.support.waits import wait_until
@@ -193,7 +195,7 @@ def test_killed_at_that_moment_it_follows_after_the_next_start(
     desk = Desk(office)
     office.daemon.stop()
     armed = tmp_path / "armed"
-    office.start(HIBOSS_CRASH_AT=f"{point}@{armed}")
+    office.start(HIBOSS_CRASH_AT=f"{point}@{armed}", **groups_of(handover._moved))
     silence = desk.silence()
     new = desk.group.migrate()
     hangs = office.api.fault("sendMessage", chat=desk.group, do="hang")

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from hiboss.routing.chat_setup import ChatSetup
 from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat, Topic
 from hiboss.testing.bot_api.groups import Group
 from hiboss.testing.bot_api.messages import Message
+from tests.support.crash_groups import groups_of
 from tests.support.python_agents import PythonAgent
 from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
 from tests.support.telegram_casts import own_topic
@@ -157,7 +159,7 @@ def test_if_an_own_topic_cannot_be_made_again_the_chat_gets_what_waited_with_a_l
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", ["delivery.claimed", "delivery.settled", "store.after_commit"])
+@pytest.mark.parametrize("point", ["delivery.claimed:2", "delivery.settled:2", "store.after_commit"])
 def test_killed_after_an_own_topic_was_lost_nothing_is_lost_or_doubled(
     office: TelegramDaemon, tmp_path: Path, point: str
 ) -> None:
@@ -166,7 +168,7 @@ def test_killed_after_an_own_topic_was_lost_nothing_is_lost_or_doubled(
     office.daemon.stop()
     armed = tmp_path / "armed"
     delete(desk.his, first)
-    office.start(HIBOSS_CRASH_AT=f"{point}:2@{armed}")
+    office.start(HIBOSS_CRASH_AT=f"{point}@{armed}", **groups_of(ChatSetup._make_topic))
     hangs = office.api.fault("sendMessage", chat=desk.his, do="hang")
     for number in range(3):
         desk.send("user:boss", f"message {number}")
