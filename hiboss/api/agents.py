@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
@@ -183,9 +183,7 @@ async def register(context: Context, caller: Caller, params: Register) -> Regist
     """Register a new agent; its token is shown only in this answer."""
     name = check_agent_name(params.name)
     fields = _fields(context, params)
-    choice = _choose(context, params, fields, None)
     token, now = tokens.new("agent"), clock.now()
-    able = provider_checks.able(context, {**dict.fromkeys(agents.PROVIDER_FIELDS), **fields})
 
     def write(tx: Tx) -> Row:
         tokens.insert(tx, token, "agent", agents.register(tx, name, fields, now), now)
@@ -193,8 +191,12 @@ async def register(context: Context, caller: Caller, params: Register) -> Regist
         provider_checks.demand(context, row, able)
         return row
 
-    with context.home.keeping(name, token) if params.profile else nullcontext() as profile:
-        row = await _write_choice(context, caller, choice, write)
+    async with context.changing:
+        with _choosing(context, params, fields, None) as choice:
+            able = provider_checks.able(context, {**dict.fromkeys(agents.PROVIDER_FIELDS), **fields})
+            with context.home.keeping(name, token) if params.profile else nullcontext() as profile:
+                row = await context.write(caller, write)
+    _written(context, row)
     result: RegisteredAgent = {"agent": to_json(context, row), "token": token, "profile": profile}
     if choice.made:
         result["secrets"] = choice.made
@@ -230,9 +232,27 @@ def _visible_json(context: Context, caller: Caller, row: Row) -> ListedAgent:
 )
 async def change(context: Context, caller: Caller, params: AgentFields) -> ChangedAgent:
     """Change an agent; an empty text removes what was set."""
-    before = context.store.read(lambda c: agents.get(c, params.name))
-    fields = _fields(context, params)
-    choice = _choose(context, params, fields, before)
+    async with context.changing:
+        before = context.store.read(lambda c: agents.get(c, params.name))
+        fields = _fields(context, params)
+        with _choosing(context, params, fields, before) as choice:
+            row = await _change(context, caller, params, fields, before)
+        if before["provider_secrets"] != row["provider_secrets"]:
+            context.home.forget_secrets(before["provider_secrets"])
+    _written(context, row)
+    context.auth.forget()
+    result: ChangedAgent = {**to_json(context, row)}  # type: ignore[typeddict-item]
+    if choice.made:
+        result["secrets"] = choice.made
+    if choice.columns.get("provider") is not None:
+        result["found"] = await provider_checks.found(context, row)
+    return result
+
+
+async def _change(
+    context: Context, caller: Caller, params: AgentFields, fields: dict[str, Any], before: Row
+) -> Row:
+    """Write the changed fields of an agent, and what follows from them."""
     if not fields:
         limits = (*agents.LIMITS, *agents.SESSION_FIELDS)
         known = (*agents.FIELDS, "provider", *(limit.replace("_", "-") for limit in limits))
@@ -240,11 +260,10 @@ async def change(context: Context, caller: Caller, params: AgentFields) -> Chang
         detail = f"nothing to change: give one of {flags}, or an option of its provider"
         raise InvalidParams(detail=detail)
 
-    bounds, now, old = context.runner.bounds(), clock.now(), before
+    bounds, now = context.runner.bounds(), clock.now()
     able = provider_checks.able(context, {**before, **fields})
 
     def write(tx: Tx) -> Row:
-        nonlocal old
         old = agents.get(tx, params.name)
         agents.change(tx, params.name, fields)
         row = agents.get(tx, params.name)
@@ -258,30 +277,13 @@ async def change(context: Context, caller: Caller, params: AgentFields) -> Chang
         tx.facts.append(AgentChanged(now, row["id"]))
         return agents.get(tx, params.name)
 
-    row = await _write_choice(context, caller, choice, write)
-    context.auth.forget()
-    if old["provider_secrets"] != row["provider_secrets"]:
-        context.home.forget_secrets(old["provider_secrets"])
-    result: ChangedAgent = {**to_json(context, row)}  # type: ignore[typeddict-item]
-    if choice.made:
-        result["secrets"] = choice.made
-    if choice.columns.get("provider") is not None:
-        result["found"] = await provider_checks.found(context, row)
-    return result
+    return await context.write(caller, write)
 
 
-async def _write_choice(
-    context: Context, caller: Caller, choice: provider_settings.ProviderChoice, write: Callable[[Tx], Row]
-) -> Row:
-    """Write a change of an agent, and tell the runner."""
-    try:
-        row = await context.write(caller, write)
-    except BaseException:
-        choice.undo()
-        raise
+def _written(context: Context, row: Row) -> None:
+    """Tell the runner of a change of an agent."""
     context.runner.refresh()
     context.runner.wake([row["id"]], eager=True)
-    return row
 
 
 @operation(
@@ -305,14 +307,15 @@ async def delete(context: Context, caller: Caller, params: ByName) -> DeletedAge
         ask_answers.end_of_party(tx, row["id"], f"agent:{row['name']} was deleted", now)
         return row, waiting
 
-    row, failed = await context.write(caller, write)
+    async with context.changing:
+        row, failed = await context.write(caller, write)
+        context.home.forget_secrets(row["provider_secrets"])
+        context.home.forget_profile(row["name"])
+    context.auth.forget()
     name = row["name"]
     context.runner.refresh()
     context.runner.end_runs(row["id"], "the agent was deleted")
     await context.runner.attached.end_of_agent(row["id"], "deleted")
-    context.home.forget_secrets(row["provider_secrets"])
-    context.auth.forget()
-    context.home.forget_profile(name)
     await context.delivery.endings.follow()
     return {"name": name, "deleted": True, "failed_envelopes": failed}
 
@@ -349,19 +352,19 @@ def _fields(context: Context, params: AgentFields) -> dict[str, Any]:
     )
 
 
-def _choose(
+@contextmanager
+def _choosing(
     context: Context, params: AgentFields, fields: dict[str, Any], before: Row | None
-) -> provider_settings.ProviderChoice:
+) -> Iterator[provider_settings.ProviderChoice]:
     """Check the provider that was asked for and add it to the fields to write; mode run needs one."""
-    choice = provider_settings.choose(context, params.provider, params.settings or {}, before)
-    for name, value in choice.columns.items():
-        if name != "mode" or "mode" not in fields:
-            fields[name] = value
-    provider = fields["provider"] if "provider" in fields else before and before["provider"]
-    if fields.get("mode") == "run" and provider is None:
-        choice.undo()
-        raise NoProvider(name=params.name, verb="register" if before is None else "set")
-    return choice
+    with provider_settings.chosen(context, params.provider, params.settings or {}, before) as choice:
+        for name, value in choice.columns.items():
+            if name != "mode" or "mode" not in fields:
+                fields[name] = value
+        provider = fields["provider"] if "provider" in fields else before and before["provider"]
+        if fields.get("mode") == "run" and provider is None:
+            raise NoProvider(name=params.name, verb="register" if before is None else "set")
+        yield choice
 
 
 def to_json(context: Context, row: Row) -> Agent:

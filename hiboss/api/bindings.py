@@ -157,12 +157,12 @@ async def bind(context: Context, caller: Caller, params: Bind) -> BindResult:
         else _unchecked(kind, params, given)
     )
     found = split(checked.settings)
-    name = _keep_secrets(context, params.adapter_type, checked.account, found.secrets)
+    now = clock.now()
     new = NewBinding(
         adapter=params.adapter_type,
         account=checked.account,
         settings=found.settings,
-        secrets=name,
+        secrets=None,
         threads="threads" in getattr(kind, "capabilities", ()),
         chats=tuple(checked.chats),
         name=checked.name,
@@ -171,17 +171,19 @@ async def bind(context: Context, caller: Caller, params: Bind) -> BindResult:
         leads=params.leads,
         own_topic=params.topic,
     )
-    now = clock.now()
+    async with context.changing:  # until it is written, the account keeps the secrets that it has
+        name = _keep_secrets(context, params.adapter_type, checked.account, found.secrets)
 
-    def write(tx: Tx) -> Bound:
-        return bindings.add(tx, new, agents.get(tx, params.name)["id"], now)
+        def write(tx: Tx) -> Bound:
+            with_secrets = new._replace(secrets=name)
+            return bindings.add(tx, with_secrets, agents.get(tx, params.name)["id"], now)
 
-    try:
-        bound = await context.write(caller, write)
-    except Exception:
-        context.home.forget_secrets(name)
-        raise
-    context.home.forget_secrets(bound.unused)
+        try:
+            bound = await context.write(caller, write)
+        except Exception:
+            context.home.forget_secrets(name)
+            raise
+        context.home.forget_secrets(bound.unused)
     if bound.changed:
         await context.supervisor.remove(bound.binding)  # it starts again with its new secrets
     for row in context.store.read(bindings.list_all):  # as they are now: somebody else may bind it too
@@ -302,7 +304,8 @@ async def unbind(context: Context, caller: Caller, params: Unbind) -> UnbindResu
         account = _account(tx, row["name"], params)
         return bindings.remove(tx, params.adapter_type, account, row["id"], now)
 
-    removed = await context.write(caller, write)
+    async with context.changing:
+        removed = await context.write(caller, write)
     failed = await context.delivery.endings.end(removed.binding) if removed.ended else 0
     return {
         "binding": f"b{removed.binding}",

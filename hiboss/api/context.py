@@ -70,6 +70,8 @@ class Context:
     connections: Callable[[], int]  # how many clients are connected to the socket
     gateway: GatewayState = field(default_factory=GatewayState)  # the HTTP door sets it
     login_codes: LoginCodes = field(default_factory=LoginCodes)
+    # Held by a change of an agent or an account that reads and writes files of the home too: secrets, tokens.
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def write(self, caller: Caller, change: Callable[[Tx], T]) -> asyncio.Future[T]:
         """Write a change for a caller, whose right is checked in the same transaction; done after COMMIT."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ..agents import provider_finding
 from ..agents.providers.demo import Demo
 from ..core.contracts.failures import Refused
 from ..core.contracts.provider import Provider
-from ..core.errors import BadProvider, InvalidParams
+from ..core.errors import BadProvider, HibossError, InvalidParams
 from ..core.option_models import Validated, describe, flag, presentable, shown_flag, validate
 from ..core.plugins import no_exit
 from ..core.quoting import nearest
+from ..store import secret_files
 from ..store.connection import Row
 from .context import Context
 
@@ -41,11 +43,29 @@ class ProviderChoice:
         self.made = {one: checked.secrets[one] for one in checked.made}
 
     def undo(self) -> None:
-        """Delete new secrets: the agent was not written."""
-        self._context.home.forget_secrets(self._new_file)
+        """Delete new secrets, unless the agent was written with them all the same."""
+        with suppress(HibossError):  # the store cannot be read: the next start cleans up
+            if self._new_file not in self._context.store.read(secret_files.named):
+                self._context.home.forget_secrets(self._new_file)
 
 
-def choose(
+@contextmanager
+def chosen(
+    context: Context, name: str | None, settings: Mapping[str, Any], before: Row | None
+) -> Iterator[ProviderChoice]:
+    """Choose a provider; the block writes the agent. If it fails, new secrets are deleted.
+
+    Use it in `context.changing`: `before` and its secrets must stay as they are until the agent is written.
+    """
+    choice = _choose(context, name, settings, before)
+    try:
+        yield choice
+    except Exception:  # not a cancellation: the agent may be written all the same
+        choice.undo()
+        raise
+
+
+def _choose(
     context: Context, name: str | None, settings: Mapping[str, Any], before: Row | None
 ) -> ProviderChoice:
     """Check the provider and the settings asked for; without any there is nothing to write.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 from typing import Annotated, Any
 
@@ -21,8 +20,6 @@ from .auth import Caller
 from .context import Context
 from .operation import Level, Nothing, Params, operation
 from .param_sizes import Word
-
-_one_at_a_time = asyncio.Lock()
 
 
 class SetupState(TypedDict):
@@ -95,14 +92,17 @@ async def execute(context: Context, caller: Caller, params: Execute) -> SetupRes
     context.settings.check_word("boss_name", name)
     zone = str(clock.zone(params.timezone or clock.local_zone_name()))
     agent = check_agent_name(params.agent_name or DEFAULT_AGENT)
-    chosen = provider_settings.choose(context, params.provider, {}, None).columns
-    async with _one_at_a_time:  # two at once would overwrite each other's profiles
-        return await _execute(context, name, zone, agent, chosen)
+    async with context.changing:  # two at once would overwrite each other's profiles
+        with provider_settings.chosen(context, params.provider, {}, None) as choice:
+            if context.store.read(find_boss) is not None:
+                choice.undo()
+                return _unchanged(context)
+            result = await _execute(context, name, zone, agent, choice.columns)
+    context.runner.refresh()
+    return result
 
 
 async def _execute(context: Context, name: str, zone: str, agent: str, chosen: dict[str, Any]) -> SetupResult:
-    if context.store.read(find_boss) is not None:
-        return _unchanged(context)
     boss_token, agent_token = tokens.new("boss"), tokens.new("agent")
     now = clock.now()
 
@@ -116,7 +116,6 @@ async def _execute(context: Context, name: str, zone: str, agent: str, chosen: d
     ):
         crashpoint(SETUP_PROFILES)
         await context.store.write(write)
-    context.runner.refresh()
     # Nobody else set this home up meanwhile: only the holder of the lock writes.
     return {
         "changed": True,

@@ -15,7 +15,7 @@ BROAD_EXCEPTS = {
     "hiboss/channels/blocking_calls.py::_Call.run": "what a thread of its own met is raised where it is awaited",
     "hiboss/channels/telegram/rendering.py::_document": "whatever a parser meets in a text, the text is posted",
     "hiboss/core/plugins.py::load": "somebody's module may fail in any way; it is refused with its words",
-    "hiboss/api/agents.py::_write_choice": "a secret that was not stored is forgotten; then it is raised again",
+    "hiboss/api/provider_settings.py::chosen": "a secret that was not stored is forgotten; then it is raised again",
     "hiboss/agents/child_process.py::Process.report": "a program nobody noted is ended; then it is raised again",
     "hiboss/agents/runner.py::Runner._settle_somehow": "a defect in settling is logged, and the run ends all the same",
     "hiboss/agents/runner.py::Runner._run_turn": "a defect in running is logged, and the run ends as failed",
