@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
 from fnmatch import fnmatchcase
+from shlex import quote
 from typing import NamedTuple
 
 from ..core import clock, envelope_json, rendering, shown_envelope
@@ -155,8 +156,4 @@ def _hiboss_directory(home: Home) -> str:
     found = shutil.which("hiboss")
     if found:
         return os.path.dirname(found)
-    os.makedirs(home.programs, mode=0o700, exist_ok=True)
-    script = os.path.join(home.programs, "hiboss")
-    with open(script, "w", opener=lambda path, flags: os.open(path, flags, 0o700)) as file:
-        file.write(f'#!/bin/sh\nexec "{sys.executable}" -m hiboss.cli.entry "$@"\n')
-    return home.programs
+    return home.keep_program("hiboss", f'#!/bin/sh\nexec {quote(sys.executable)} -m hiboss.cli.entry "$@"\n')

@@ -87,6 +87,23 @@ class Home:
     def programs(self) -> str:
         return self._in("bin")
 
+    def keep_program(self, name: str, script: str) -> str:
+        """Store a program for runs, unless it is there as it should be; return its directory.
+
+        Other runs may start it at the same moment: it is replaced as a whole, and never written in place.
+        """
+        path = os.path.join(self.programs, name)
+        with suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8") as file:
+            if file.read() == script and os.access(path, os.X_OK):
+                return self.programs
+        os.makedirs(self.programs, mode=0o700, exist_ok=True)
+        with (
+            replacing(path) as temporary,
+            open(temporary, "w", opener=lambda path, flags: os.open(path, flags, 0o700)) as file,
+        ):
+            file.write(script)
+        return self.programs
+
     @property
     def log_file(self) -> str:
         return self._in("logs", "daemon.log")
@@ -246,7 +263,8 @@ class Home:
         """
         os.makedirs(self._in("run-tokens"), mode=0o700, exist_ok=True)
         path = self._in("run-tokens", run)
-        with open(path, "w", opener=_private) as file:
+        # Not written again for a new session in the same run, whose programs may read it now.
+        with suppress(FileExistsError), open(path, "x", opener=_private) as file:
             file.write(token + "\n")
         return path
 
