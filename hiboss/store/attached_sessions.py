@@ -38,7 +38,7 @@ class Arrival(NamedTuple):
     directory: str  # where it was opened
     named: str | None = None  # the agent that a person named
     details: dict[str, Any] = {}  # how its doors are found  # noqa: RUF012
-    again: bool = False  # it did not start just now: another hook found that it is not attached
+    again: bool = False  # it did not start just now: a hook of one of its turns found that it is not attached
 
 
 class Attached(NamedTuple):
@@ -183,8 +183,8 @@ def _insert(tx: Tx, arrival: Arrival, agent: int, now: int) -> int:
     cursor = tx.execute(
         """
         INSERT INTO attached_session (agent, client, session, named, pid, pid_started, directory, since,
-                                      started_at, details)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                                      started_at, details, state, of_person)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
             agent,
@@ -197,9 +197,18 @@ def _insert(tx: Tx, arrival: Arrival, agent: int, now: int) -> int:
             now,
             now,
             json.dumps(arrival.details),
+            *_state(arrival),
         ),
     )
     return int(cursor.lastrowid or 0)
+
+
+def _state(arrival: Arrival) -> tuple[str, bool]:
+    """Return what a session does that is attached now, and whether that is of its person.
+
+    One that is attached in a turn gets no mail before its end: the mail would join the words of its person.
+    """
+    return ("busy", True) if arrival.again else ("idle", False)
 
 
 def _again(tx: Tx, arrival: Arrival, row: Row, now: int) -> int:
@@ -208,8 +217,8 @@ def _again(tx: Tx, arrival: Arrival, row: Row, now: int) -> int:
     tx.execute(
         """
         UPDATE attached_session SET session = ?1, pid = ?2, pid_started = ?3, details = ?4, ended_at = NULL,
-               ended_why = NULL, state = iif(?5, state, 'idle'), since = iif(?5, since, ?6),
-               of_person = iif(?5, of_person, 0), started_at = iif(?5, started_at, ?6)
+               ended_why = NULL, state = iif(?5, state, ?8), since = iif(?5, since, ?6),
+               of_person = iif(?5, of_person, ?9), started_at = iif(?5, started_at, ?6)
         WHERE id = ?7
         """,
         (
@@ -220,6 +229,7 @@ def _again(tx: Tx, arrival: Arrival, row: Row, now: int) -> int:
             same,
             now,
             row["id"],
+            *_state(arrival),
         ),
     )
     return int(row["id"])

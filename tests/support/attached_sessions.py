@@ -53,8 +53,7 @@ class Waiter:
         return bool(select.select([self._connection], [], [], 0)[0])
 
     def nudge(self) -> str | None:
-        found: str | None = self.answer()["result"]["nudge"]
-        return found
+        return self.answer()["result"]["nudge"]
 
     def close(self) -> None:
         self._connection.close()
@@ -90,8 +89,8 @@ class Session(Party):
 
     # --- what its hooks report -------------------------------------------------------
 
-    def start(self) -> Any:
-        """Attach it, as at each start, resume, /clear and compaction."""
+    def start(self, **more: Any) -> Any:
+        """Attach it, as at each start, resume, /clear and compaction; with `again=True` as by another hook."""
         stat = stat_of(self.pid)
         assert stat is not None
         named = {} if self.named is None else {"agent": self.named}
@@ -104,6 +103,7 @@ class Session(Party):
             directory=self.directory,
             details=self.details,
             **named,
+            **more,
         )
         self.token = self.stored_token
         return result
@@ -239,8 +239,7 @@ def taken(boss: Boss, session: Session, text: str = "how is the build?", **param
 
 def woken(boss: Boss, session: Session, text: str = "how is the build?", **params: Any) -> tuple[str, str]:
     """Ask a session, which is woken; return the envelope and the nudge."""
-    envelope = asked(boss, session, text, **params)
-    return envelope, session.woken()
+    return asked(boss, session, text, **params), session.woken()
 
 
 def asked(boss: Boss, session: Party, text: str = "how is the build?", **params: Any) -> str:

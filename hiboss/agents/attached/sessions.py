@@ -132,6 +132,7 @@ class AttachedSessions:
 
     async def arrived(self, arrival: Arrival, token: str, has: str) -> attached_sessions.Attached:
         """Attach a session that was started, resumed, cleared or compacted."""
+        await self._end_earlier_process(arrival)
         now = clock.now()
         attached = await self._store.write(lambda tx: attached_sessions.attach(tx, arrival, token, has, now))
         row = self._store.read(lambda c: attached_sessions.get(c, attached.id))
@@ -149,6 +150,17 @@ class AttachedSessions:
         session.changed.set()
         self.registry.wake([session.agent])
         return attached
+
+    async def _end_earlier_process(self, arrival: Arrival) -> None:
+        """End what a session had in a process that is gone, before it is attached in another process.
+
+        Its end may not be noticed yet, after a start of the daemon above all. The new process has no mail.
+        """
+        for session in list(self._open.values()):
+            process = (session.pid, session.pid_started)
+            same = (session.client, session.session) == (arrival.client, arrival.session)
+            if same and process != (arrival.pid, arrival.pid_started) and is_gone(*process):
+                await self._process_ended(session, process)
 
     async def ended(self, number: int, why: str) -> None:
         """A session is over: it was closed, its process is gone, or the boss detached it."""
