@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from hiboss.testing.running_daemon import RunningDaemon
+from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.agents.test_steering import HEAD
-from tests.support.daemons import daemon_with
+from tests.support.daemons import variables
 from tests.support.failures import seeded
+from tests.support.forked_daemons import pauses
 from tests.support.holding_agents import control
 from tests.support.parties import agent
 from tests.support.shell_agents import Boss, Worker, assert_idle, rows
@@ -21,21 +22,25 @@ pytestmark = pytest.mark.slow
 
 STEPS = 60
 SEEDS = range(4)
-# Some turns take longer than the second that a run has before a person ends it.
+# A turn takes as long as the longest of its messages says. Some take longer than a run has before a person ends it.
+GATHER_SECONDS = 0.25
+PAUSES = (0, 0, 0.01, 0.05, 0.3)
 SLEEPS = """
-case $(($$ % 5)) in 0) sleep 1.2;; 1) sleep 0.2;; 2) sleep 0.05;; esac
+sleep "$(sed -n 's/^> pause //p' "$D/given" | sort -n | tail -n 1)"
 echo done
 """
 WORKS = """
-import time
-time.sleep([0, 0.01, 0.05, 0.2, 1.2][os.getpid() % 5])
+import re, time
+time.sleep(max(map(float, re.findall("(?m)^> pause (.*)$", turn["text"]))))
 say("final", text="done")
 """
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), parallel_runs=3, finish_seconds=0.1) as running:
+    env = variables({"parallel_runs": 3, "finish_seconds": 0.1})
+    env |= pauses({"agents.preemption.GATHER_SECONDS": GATHER_SECONDS})
+    with running_daemon(tmp_path_factory.mktemp("d"), **env) as running:
         yield running
         running.check()
         # How many are set aside depends on what runs at that moment; that some are shows that the story tells it.
@@ -73,11 +78,11 @@ class Story:
             )
 
     def send(self) -> None:
-        to = self.chance.choice(self.workers)
+        to, pause = self.chance.choice(self.workers), self.chance.choice(PAUSES)
         params: dict[str, Any] = {"priority": self.chance.choice(["normal"] * 4 + ["critical", "low"])}
         if self.chance.random() < 0.2:
             params["interruptible"] = False
-        self.sent.append(self.chance.choice(self.writers).tell(to, **params))
+        self.sent.append(self.chance.choice(self.writers).tell(to, text=f"pause {pause}", **params))
 
     def is_over(self) -> bool:
         return all(self.ada.get(one)["status"] != "pending" for one in self.sent)
