@@ -31,8 +31,7 @@ class Canary:
         for start in (0, (len(secret) - PIECE) // 2, len(secret) - PIECE):
             yield "as it is", secret[start : start + PIECE].lower()
         for shift in range(3):  # base64 looks different at each of three offsets
-            coded = base64.b64encode(b"x" * shift + whole)
-            yield "in base64", coded[12:36].lower()
+            yield "in base64", base64.b64encode(b"x" * shift + whole)[12:36].lower()
         yield "in hexadecimal", secret.hex()[: 2 * PIECE].encode()
         bits = base64.b64decode(secret.translate(_PLAIN) + b"=" * (-len(secret) % 4))
         yield "as its bits", bits[:PIECE].lower()

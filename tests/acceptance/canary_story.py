@@ -74,8 +74,7 @@ def commands_with_a_token() -> set[str]:
         if names is None and hasattr(command, "list_commands"):
             names = command.list_commands(None)
         for name in names or ():
-            inner = command.get_command(None, name)
-            yield from walk(inner, (*path, name))
+            yield from walk(command.get_command(None, name), (*path, name))
         if not names and any("--token" in option.opts for option in command.params):
             yield " ".join(path)
 
@@ -125,8 +124,7 @@ class Story:
         said = done.stdout
         for place in filter(None, shows.split(",")):
             shown = reduce(lambda found, key: found[key], place.split("."), done.json)
-            token = self.know(f"{place} of `{words}`", shown)
-            said = said.replace(token, "", 1)
+            said = said.replace(self.know(f"{place} of `{words}`", shown), "", 1)
         label = f"{words} {' '.join(more)}".replace(self.misplaced, "TOKEN")
         self.ends[f"{label} {len(self.ends)}"] = done.rc
         self.evidence.add(f"output of hiboss {label}", f"{said}\n{done.stderr}")

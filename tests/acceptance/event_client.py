@@ -166,8 +166,7 @@ class EventClient:
                 return answer["result"]
 
     def _read_line(self) -> Json:
-        fact: Json = json.loads(self._line())["params"]
-        return fact
+        return json.loads(self._line())["params"]
 
     def _line(self) -> bytes:
         line = self._stream.readline()

@@ -1,7 +1,8 @@
-"""What a pause holds, it holds until the one who may end it does: limits, the boss, restarts, ended runs."""
+"""What a pause holds, and until when; runs that are set aside with programs that stream."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.cli import Office
 from tests.support.daemons import daemon_with
+from tests.support.holding_agents import HoldingWorker
 from tests.support.parties import Party, agent
 from tests.support.shell_agents import (
     Boss,
@@ -17,6 +20,7 @@ from tests.support.shell_agents import (
     assert_idle,
     end_all,
     eventually,
+    left_behind,
     limits,
     rows,
 )
@@ -48,8 +52,7 @@ def ada(daemon: RunningDaemon) -> Boss:
 
 
 def person(ada: Boss, name: str) -> Party:
-    found = ada.call("user.register", name=name)
-    return Party(ada.daemon, f"user:{name}", found["token"])
+    return Party(ada.daemon, f"user:{name}", ada.call("user.register", name=name)["token"])
 
 
 def privileged(ada: Boss, party: Party) -> Party:
@@ -58,8 +61,7 @@ def privileged(ada: Boss, party: Party) -> Party:
 
 
 def send(party: Party, event: str, **params: Any) -> dict[str, Any]:
-    found: dict[str, Any] = party.call("control.send", event=f"stream.{event}", **params)
-    return found
+    return party.call("control.send", event=f"stream.{event}", **params)
 
 
 def control(party: Party, event: str, **params: Any) -> str:
@@ -283,3 +285,63 @@ def test_a_token_in_a_reason_or_in_metadata_is_not_stored(ada: Boss, worker: Wor
     with worker.daemon.database() as database:
         stored = "\n".join(database.iterdump())
     assert "see hba_…" in stored and "S3cret" not in stored
+
+
+# --- preempt and priority -------------------------------------------------------------
+
+
+@pytest.fixture
+def office(daemon: RunningDaemon) -> Iterator[Office]:
+    yield Office(daemon)
+    end_all(daemon)
+
+
+@pytest.fixture
+def nex(daemon: RunningDaemon, tmp_path: Path) -> HoldingWorker:
+    """An agent whose program streams words until it is let go, and answers with the number of its turn."""
+    worker = HoldingWorker(daemon, tmp_path)
+    worker.program.does(
+        """
+n=$(wc -l < "$D/turns" | tr -d ' ')
+cp "$D/given" "$D/turn.new" && mv "$D/turn.new" "$D/turn.$n"
+while grep -q '^> hold' "$D/turn.$n" && [ ! -e "$D/go" ]; do
+    echo '{"hiboss": "delta", "text": "still at it\\n"}'; sleep 0.02
+done
+echo '{"hiboss": "final", "text": "answer '$n'"}'
+"""
+    )
+    return worker
+
+
+def test_a_streaming_run_is_set_aside_and_comes_back_and_nothing_is_lost_or_doubled(
+    office: Office, nex: HoldingWorker
+) -> None:
+    boss = Boss(office.daemon)
+    held = [boss.tell(nex, text=f"hold {number}") for number in range(2)]
+    run = nex.works()
+    wait_until(lambda: boss.call("run.tail", id=run)["parts"])  # it streams
+    pids = nex.program.pids
+    waiting = agent(office.daemon).tell(nex, text="afterwards")
+    urgent = agent(office.daemon).tell(nex, text="first")
+    done = office("control", "preempt", "--envelope", urgent, "--reason", "the client waits")
+    assert (done.rc, done.values("outcome")) == (0, ["applied"]), done
+    nex.all_done(urgent)
+    assert nex.shown(2) == [urgent]
+    nex.turn(3)
+    assert not any(one.startswith(f"{pids[0]} ") for one in left_behind(office.daemon, []))  # it is gone
+    nex.program.let_go()
+    nex.all_done(*held, waiting)
+    assert_idle(office.daemon, nex.program)
+    history = nex.history()
+    assert history[0][:2] == ("interrupted", "preempted") and history[1] == ("completed", None, [urgent])
+    assert sorted(one for status, _, shown in history for one in shown if status == "completed") == sorted(
+        [*held, urgent, waiting]
+    )
+    assert [boss.get(one)["attempts"] for one in (*held, urgent, waiting)] == [0] * 4
+    again = office("control", "preempt", "--envelope", urgent)
+    assert (again.rc, again.values("outcome")) == (1, ["too-late"])
+    listed = office("control", "list", "--agent", nex.name)
+    assert listed.values("outcome") == ["too-late", "applied"]
+    query = "SELECT type, metadata FROM messages WHERE type = 'event' AND metadata LIKE '%the client waits%'"
+    [record] = rows(office.daemon, query)
+    assert re.search(r'"event": ?"stream.preempt"', record["metadata"])

@@ -51,8 +51,7 @@ def _inbox(office: Office) -> list[str]:
 
 
 def _runs(office: Office) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = office("run", "list", "--json").json["runs"]
-    return found
+    return office("run", "list", "--json").json["runs"]
 
 
 def test_the_boss_asks_nex_delegates_kai_answers_and_all_comes_to_rest(

@@ -117,8 +117,7 @@ class AcpRig(CommandRig):
 
     def asks_for_tool(self, tool: str, detail: str, subject: str) -> None:
         call = {"name": tool, "title": subject, "rawInput": {"command": detail}}
-        asked = permission(call, "allow_once", "reject_once")
-        self.plan({"ask": [[asked], "{chosen}"]})
+        self.plan({"ask": [[permission(call, "allow_once", "reject_once")], "{chosen}"]})
 
     # --- what it was given -----------------------------------------------------------------
 

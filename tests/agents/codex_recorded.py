@@ -44,8 +44,7 @@ STAND_IN = """
 
 def recorded(name: str) -> list[Line]:
     """Return the recorded lines of one thing that was done."""
-    path = Path(__file__).with_suffix(".jsonl")
-    found = map(json.loads, path.read_text().splitlines())
+    found = map(json.loads, Path(__file__).with_suffix(".jsonl").read_text().splitlines())
     return [one["line"] for one in found if one["of"] == name]
 
 

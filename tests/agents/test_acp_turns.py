@@ -91,8 +91,7 @@ def test_a_session_that_the_agent_does_not_know_is_lost(rig: AcpRig, error: dict
 
 def test_a_login_that_is_missing_loses_no_session(rig: AcpRig) -> None:
     rig.plan(session_resume={"error": {"code": -32000, "message": "Authentication required"}})
-    caught = raised(LaneError, take, rig, session="s-7")
-    assert caught.kind == "not_logged_in"
+    assert raised(LaneError, take, rig, session="s-7").kind == "not_logged_in"
 
 
 def test_an_agent_that_never_resumes_is_not_asked_for_ever(rig: AcpRig) -> None:
@@ -100,8 +99,7 @@ def test_an_agent_that_never_resumes_is_not_asked_for_ever(rig: AcpRig) -> None:
     unknown = {"error": {"code": -32603, "message": "Internal error"}}
     methods = {"initialize": resumable(loadSession=True), "session_load": unknown}
     assert take_planned(rig, chunk("hello"), **methods)[1].sessions == ["s-new"]
-    once = raised(SessionLost, take, rig, session="s-new")
-    assert "not resumed" not in once.text
+    assert "not resumed" not in raised(SessionLost, take, rig, session="s-new").text
     assert take(rig)[1].sessions == ["s-new"]
     raised(
         SessionLost, take, rig, says="until hiboss restarts, its sessions are not resumed", session="s-new"
@@ -344,8 +342,7 @@ def test_a_model_is_chosen_as_the_agent_offers_it(
     assert told(take(rig)[1], "model") == ["large"]
     assert rig.received(method) == [{"sessionId": "s-new", **value}]
     rig.plan(chunk("hello"), session_new={"result": opened}, **{method.replace("/", "_"): NO_MODEL})
-    caught = raised(LaneError, take, rig, says=r"large .*; it has small, large")
-    assert caught.kind == "no_model"
+    assert raised(LaneError, take, rig, says=r"large .*; it has small, large").kind == "no_model"
 
 
 NO_MODEL = {"error": {"code": -32602, "message": "unknown model"}}
@@ -367,8 +364,7 @@ def test_an_agent_without_a_choice_of_models_says_where_to_put_it(rig: AcpRig) -
 )  # fmt: skip
 def test_a_turn_that_stops_without_an_answer_fails(rig: AcpRig, reason: str, kind: str) -> None:
     rig.plan({"result": {"stopReason": reason}})
-    caught = raised(TurnError, take, rig)
-    assert caught.kind == kind
+    assert raised(TurnError, take, rig).kind == kind
 
 
 @pytest.mark.parametrize(("reason", "note"), [("max_tokens", "cut off"), ("refusal", "refused")])

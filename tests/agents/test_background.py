@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hiboss.testing.running_daemon import Answered
-from tests.support.parties import Envelope, Party, agent, stored
+from tests.support.parties import Envelope, Party, agent
 from tests.support.python_agents import Boss, PythonAgent, Run, Team, texts, wait_until_idle
-from tests.support.raising import raised
 from tests.support.waits import wait_until
 
 BACKGROUND = "agent:background"
@@ -140,13 +138,6 @@ def test_the_boss_gives_a_task_in_an_agents_name(team: Team, ada: Boss) -> None:
     assert texts(results) == ["result of task"] * 2 and from_background(kai) == []
 
 
-def test_a_task_given_for_later_is_done_later(team: Team, ada: Boss) -> None:
-    kai = team.hire(DOER)
-    sent = kai.send(BACKGROUND, text="task", deliver_at="+1h")
-    wait_until_idle(ada.daemon)
-    assert kai.runs() == [] and ada.get(sent["ids"][0])["waits"] == "deferred"
-
-
 # --- at the same time as turns -----------------------------------------------------------------
 
 
@@ -231,50 +222,3 @@ def test_tasks_of_an_agent_that_was_deleted_fail(team: Team, ada: Boss) -> None:
 
 
 # --- refusals ------------------------------------------------------------------------------------
-
-
-def refused(party: Party, method: str, **params: object) -> Answered:
-    """Return the error; assert that nothing was stored."""
-    before = stored(party.daemon)
-    caught = raised(Answered, party.call, method, **params)
-    assert stored(party.daemon) == before
-    return caught
-
-
-@pytest.mark.parametrize("way", ["operation", "address"])
-def test_an_agent_without_a_provider_is_told_how_to_get_one(ada: Boss, way: str) -> None:
-    kai = agent(ada.daemon)
-    if way == "operation":
-        error = refused(kai, "agent.background", task="task")
-    else:
-        error = refused(kai, "envelope.send", to=BACKGROUND, text="task")
-    assert error.stable_code == "no_provider"
-    assert f"hiboss agent set {kai.name} --provider demo" in str(error)
-
-
-def test_a_person_has_no_provider(ada: Boss) -> None:
-    token = ada.call("user.register", name="background-bob")["token"]
-    bob = Party(ada.daemon, "user:background-bob", token)
-    for method, params in (
-        ("agent.background", {"task": "task"}),
-        ("envelope.send", {"to": BACKGROUND, "text": "task"}),
-        ("envelope.send", {"to": [BACKGROUND, "user:boss"], "text": "task"}),
-    ):
-        error = refused(bob, method, **params)
-        assert error.stable_code == "unknown_recipient" and "tasks of agents only" in str(error)
-
-
-def test_the_boss_must_say_whose_task(ada: Boss) -> None:
-    error = refused(ada, "agent.background", task="task")
-    assert error.stable_code == "invalid_params" and "--name" in str(error)
-    assert refused(ada, "agent.background", task="task", agent="nobody").stable_code == "unknown_agent"
-    assert (
-        refused(ada, "envelope.send", to=BACKGROUND, text="task", from_="user:boss").stable_code
-        == "unknown_recipient"
-    )
-
-
-def test_nobody_gives_tasks_in_anothers_name(team: Team, ada: Boss) -> None:
-    kai, zoe = team.hire(DOER), team.hire(DOER)
-    assert refused(kai, "agent.background", task="task", agent=zoe.name).stable_code == "boss_only"
-    assert refused(kai, "agent.background", task="").stable_code == "empty_message"

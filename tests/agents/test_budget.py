@@ -185,17 +185,6 @@ async def test_another_word_about_a_paused_agent_does_not_let_it_go_on(daemon: I
 
 
 @frozen()
-async def test_who_was_paused_by_the_boss_does_not_go_on_at_midnight(daemon: InProcessDaemon) -> None:
-    await hire(daemon, "kai", SPENDER, daily_tokens=40)
-    assert await ask(daemon) == "done"
-    await daemon.ask("agent.pause", name="kai", reason="a day off")
-    assert await ask(daemon) == "pending"
-    await idle_after(daemon, hours=24)
-    assert await facts(daemon, "state", "why", "due") == ("paused", "a day off", 1)
-    assert await limit_asks(daemon) == []
-
-
-@frozen()
 async def test_midnight_comes_also_for_a_daemon_that_was_closed(daemon: InProcessDaemon) -> None:
     await used_up(daemon)
     await idle_after_restart(daemon, hours=3)

@@ -79,8 +79,7 @@ def test_neither_agents_nor_other_conversations_nor_deferred_mail_end_a_run(
     later = ada.tell(nex, deliver_at="+1h")
     first = kai.tell(nex, text="hold")
     nex.works()
-    others = [kai.tell(nex), ada.tell(nex), nex.tell(nex)]
-    nex.goes_on_until_done(first, *others)
+    nex.goes_on_until_done(first, *[kai.tell(nex), ada.tell(nex), nex.tell(nex)])
     assert "interrupted" not in {status for status, *_ in nex.history()}
     assert nex.preempts() == []
     assert ada.get(later)["status"] == "pending"

@@ -14,7 +14,7 @@ from tests.agents.test_steering import heard as steering_heard
 from tests.support.daemons import daemon_fixture
 from tests.support.holding_agents import HoldingWorker, control
 from tests.support.parties import agent
-from tests.support.shell_agents import Boss, Worker, end_all, eventually, rows
+from tests.support.shell_agents import Boss, Worker, end_all, rows
 from tests.support.waits import wait_until
 
 daemon = daemon_fixture(parallel_runs=2, finish_seconds=0.1, provider_modules="tests.support.live_providers")
@@ -169,8 +169,7 @@ def test_neither_people_nor_critical_mail_end_a_run_that_nothing_interrupts(
     old = calm.holding(ada.tell(calm, text="hold this"))
     urgent = agent(calm.daemon).tell(calm, priority="critical")
     burning = ada.tell(calm, text="fire", priority="critical")
-    new = ada.tell(calm, text="no, the other one")
-    calm.goes_on_until_done(old, urgent, burning, new)
+    calm.goes_on_until_done(old, urgent, burning, ada.tell(calm, text="no, the other one"))
     assert {status for status, *_ in calm.history()} == {"completed"} and calm.preempts() == []
     assert [shown for *_, shown in calm.history()][:2] == [[old], [urgent]]  # critical mail is the next turn
 
@@ -190,12 +189,3 @@ def test_what_a_person_orders_still_ends_it(ada: Boss, calm: HoldingWorker) -> N
     assert new in calm.shown(2)
     calm.goes_on_until_done(old, new)
     assert calm.history()[0] == ("interrupted", "preempted", [old])
-
-
-def test_the_breaker_still_ends_it(ada: Boss, calm: HoldingWorker) -> None:
-    ada.tell(calm, text="hold this")
-    calm.works()
-    ada.call("breaker.pull")
-    eventually(lambda: [status for status, *_ in calm.history()], ["interrupted"])
-    calm.program.let_go()
-    ada.call("breaker.release")

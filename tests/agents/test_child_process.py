@@ -207,8 +207,7 @@ async def test_a_flood_is_heard_to_its_limit_and_ended(program: Program, script:
     program.does(script)
     hand = Hand(program, room=50_000)
     ended = await hand.ends()
-    assert ended.too_much_output
-    assert ended.status != 0
+    assert ended.too_much_output and ended.status != 0
     assert hand.output == b"flood\n" * 8333 + b"fl"
     assert process_control.members(hand.pid) == []
 
@@ -220,8 +219,7 @@ async def test_of_complaints_the_end_is_kept_and_each_is_a_sign_of_life(program:
     assert (ended.status, ended.too_much_output) == (1, False)
     assert ended.stderr_tail.endswith("\ufffdt\ufffd, the end")
     assert len(ended.stderr_tail) <= child_process.STDERR_BYTES
-    assert hand.heard
-    assert set(hand.heard) == {b""}
+    assert hand.heard and set(hand.heard) == {b""}
 
 
 async def test_where_there_is_no_proc_a_group_ends_as_a_whole(

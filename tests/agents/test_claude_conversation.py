@@ -207,8 +207,7 @@ def test_a_program_that_does_not_begin_stops_the_lane(
 
 @pytest.mark.parametrize("end", ["sys.exit(0)", "os.kill(os.getpid(), 9)", "sys.exit(7)"])
 def test_a_program_that_ends_without_a_result_fails_the_turn(tmp_path: Path, end: str) -> None:
-    error = raised(TurnError, taken, tmp_path, f"takes_turn(); {end}")
-    assert error.kind == "no_result"
+    assert raised(TurnError, taken, tmp_path, f"takes_turn(); {end}").kind == "no_result"
 
 
 def test_an_older_version_that_repeats_no_message_is_answered_too(tmp_path: Path) -> None:

@@ -95,8 +95,7 @@ async def test_a_version_is_asked_for_once_until_the_program_changes(tmp_path: P
     ["exit 3", "echo hello", "echo 1.2.3; exit 1", "printf 2.; head -c 6000 /dev/zero | tr '\\0' 9"],
 )
 def test_a_program_that_says_no_version_has_none(tmp_path: Path, text: str) -> None:
-    there = make(tmp_path / "hbtool", text)
-    assert asyncio.run(programs.version(str(there), home(tmp_path))) == ""
+    assert asyncio.run(programs.version(str(make(tmp_path / "hbtool", text)), home(tmp_path))) == ""
 
 
 @pytest.mark.usefixtures("quick")
@@ -242,8 +241,7 @@ def test_settings_become_arguments() -> None:
     assert after("--max-turns", given) == "7" and after("--max-budget-usd", given) == "0.000010"
     assert after("--append-system-prompt-file", given) == "/f" and after("--resume", given) == "s"
     assert given[-4:] == ["--add-dir", "/a b", "--betas", "x"]
-    plain = words()
-    assert not {"--model", "--effort", "--max-turns", "--max-budget-usd"} & set(plain)
+    assert not {"--model", "--effort", "--max-turns", "--max-budget-usd"} & set(words())
 
 
 def test_the_program_is_no_part_of_a_claude_that_started_the_daemon() -> None:

@@ -44,8 +44,7 @@ def begun(arguments: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 def note(environment: dict[str, str], pid: int, **facts: object) -> None:
     noted = {"pid": pid, "sessionId": SESSION, "procStart": process_control.started_at(pid), **facts}
-    file = Path(environment["CLAUDE_CONFIG_DIR"], "sessions", f"{pid}.json")
-    file.write_text(json.dumps(noted))
+    Path(environment["CLAUDE_CONFIG_DIR"], "sessions", f"{pid}.json").write_text(json.dumps(noted))
 
 
 def test_the_configuration_directory_is_the_one_of_the_program() -> None:

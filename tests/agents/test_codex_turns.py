@@ -140,8 +140,7 @@ def test_a_text_that_words_cut_is_no_answer_and_a_repeated_one_counts_once() -> 
     part = {"threadId": THREAD, "itemId": "m1", "delta": "A long st"}
     cut = [begun("agentMessage"), {"method": "item/agentMessage/delta", "params": part}]
     assert Heard(*cut, WORDS, message("as you say", "m2")).events.answer == "as you say"
-    again = Heard(message("done", "m1"), WORDS, message("done", "m2"))
-    assert again.events.answer == "done"
+    assert Heard(message("done", "m1"), WORDS, message("done", "m2")).events.answer == "done"
 
 
 def test_the_answer_is_read_from_the_end_of_the_turn_if_no_message_was_heard() -> None:
@@ -170,8 +169,7 @@ def test_waits_for_the_network_are_counted_until_the_model_answers() -> None:
     waiting = error_line(
         "Reconnecting... waiting for network", {"responseStreamDisconnected": {}}, retried=True
     )
-    again = error_line("Reconnecting... 2/5", retried=True)
-    heard = Heard(waiting, again, waiting)
+    heard = Heard(waiting, error_line("Reconnecting... 2/5", retried=True), waiting)
     assert (heard.events.waits, heard.events.retries) == (2, 3)
     delta = {"threadId": THREAD, "itemId": "m1", "delta": "back"}
     heard.events.take("item/agentMessage/delta", delta)
@@ -262,8 +260,7 @@ def asked(method: str, params: Line, item: Line | None = None) -> approvals.Aske
 
 
 def recorded_request() -> Line:
-    params = next(one["params"] for one in recorded(APPROVALS) if one["method"] == COMMAND)
-    return {**params}
+    return {**next(one["params"] for one in recorded(APPROVALS) if one["method"] == COMMAND)}
 
 
 def test_a_recorded_request_asks_for_the_command_with_its_reason() -> None:

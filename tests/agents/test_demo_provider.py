@@ -101,8 +101,7 @@ def test_a_reminder_is_confirmed_with_the_time_in_the_zone_of_the_boss() -> None
 )
 def test_a_reminder_that_is_not_understood_is_answered_with_an_example(text: str) -> None:
     answer = reply(text)
-    assert answer.later == ()
-    assert "remind me in 10m to stretch" in answer.text
+    assert answer.later == () and "remind me in 10m to stretch" in answer.text
 
 
 def test_the_answer_says_what_is_wrong_with_a_reminder() -> None:
@@ -131,10 +130,8 @@ def test_a_very_long_message_is_answered(filling: str) -> None:
 
 def test_the_status_shows_name_time_and_how_to_set_another_provider() -> None:
     text = demo.answer(turn_of(letter(text="Status?"), due=3)).text
-    assert "I am nex." in text
-    assert "2026-01-28T20:08:45+08:00 (Asia/Shanghai)" in text
-    assert "3 messages were due" in text
-    assert "demo provider" in text
+    assert "I am nex." in text and "2026-01-28T20:08:45+08:00 (Asia/Shanghai)" in text
+    assert "3 messages were due" in text and "demo provider" in text
     assert 'hiboss agent set nex --workspace "$PWD" --command "python3 agent.py"' in text
     assert "1 message was due" in demo.answer(turn_of(letter(text="status"))).text
     assert "1000+ messages were due" in demo.answer(turn_of(letter(text="/status"), due="1000+")).text
@@ -179,8 +176,7 @@ def test_attachments_are_named() -> None:
 
 def test_a_long_text_is_repeated_in_part() -> None:
     text = reply("word " * 10_000).text
-    assert text.startswith("You said: word word")
-    assert text.endswith("…")
+    assert text.startswith("You said: word word") and text.endswith("…")
     assert len(text) < 2_100
 
 

@@ -181,7 +181,6 @@ async def test_a_turn_that_failed_shows_it_again(daemon: InProcessDaemon) -> Non
 async def test_what_was_deleted_meanwhile_is_not_shown(daemon: InProcessDaemon) -> None:
     kai = await hire(daemon, "kai", QUIET)
     await group(daemon, "kai")
-    number = await say(daemon, "a mistake")
-    await daemon.ask("message.delete", id=number)
+    await daemon.ask("message.delete", id=await say(daemon, "a mistake"))
     await say(daemon, "@kai go")
     assert "a mistake" not in kai.turns()[0]

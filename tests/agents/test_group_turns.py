@@ -95,8 +95,7 @@ def test_reactions_are_listed_and_shown_in_the_next_turn_of_who_wrote_the_messag
     ]
     phone.says("second", author=BOB)
     ada.wait_until_idle_and(lambda: len(kai.turns()) == 2)
-    turn = read(kai)[1]
-    assert turn.reactions == [((answer["message"], "👍", "Bob", "bob", None), "done: first")]
+    assert read(kai)[1].reactions == [((answer["message"], "👍", "Bob", "bob", None), "done: first")]
     phone.says("third", author=BOB)
     wait_until(lambda: len(kai.turns()) == 3)
     assert read(kai)[2].reactions == []

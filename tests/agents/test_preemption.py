@@ -163,16 +163,6 @@ def test_an_order_that_cannot_be_carried_out_says_why(ada: Boss, nex: HoldingWor
     assert control(daemon, "preempt", envelope=ada.tell(nex, deliver_at="+1h"))[0] == "refused"
 
 
-def test_without_a_turn_nothing_keeps_an_envelope_waiting(ada: Boss, nex: HoldingWorker) -> None:
-    ada.call("lane.pause", address=nex.address)
-    waits = ada.tell(nex)
-    outcome, why = control(nex.daemon, "preempt", envelope=waits)
-    assert (outcome, why) == (
-        "too-late",
-        f"{nex.address} has no turn now that could be set aside for {waits}",
-    )
-
-
 def test_a_run_that_is_ending_is_not_set_aside_a_second_time(ada: Boss, nex: HoldingWorker) -> None:
     nex.program.does(STUBBORN)
     old = ada.tell(nex)
@@ -211,8 +201,7 @@ def test_critical_mail_does_not_set_a_run_aside_that_works_on_critical_mail(
 
 def test_many_critical_messages_at_once_set_a_run_aside_once(ada: Boss, nex: HoldingWorker) -> None:
     old = nex.holding(ada.tell(nex, text="hold"))
-    burst = agent(nex.daemon).flood(nex, 25, priority="critical")
-    nex.goes_on_until_done(old, *burst)
+    nex.goes_on_until_done(old, *agent(nex.daemon).flood(nex, 25, priority="critical"))
     assert [kind for _, kind, _ in nex.history()].count("preempted") == 1
     assert len(nex.preempts()) == 1
 
@@ -431,18 +420,3 @@ def test_mail_that_is_made_critical_sets_the_run_aside(ada: Boss, nex: HoldingWo
     assert nex.shown(2) == [waits]
     nex.goes_on_until_done(old, waits)
     assert nex.history()[0] == ("interrupted", "preempted", [old])
-
-
-def test_a_notice_starts_no_turn_so_no_run_ends_for_it(ada: Boss, nex: HoldingWorker, tmp_path: Path) -> None:
-    kai = HoldingWorker(nex.daemon, tmp_path)
-    nex.tell(kai, text="hold")
-    kai.works()
-    ada.tell(nex, text="hold")
-    nex.works()
-    assert control(nex.daemon, "cancel", agent=kai.name)[0] == "applied"
-    kai.settled()
-    [notice] = [one["id"] for one in nex.list() if one["from"] == "agent:system"]
-    why = f"{notice} is a notice, which starts no turn"
-    assert control(nex.daemon, "preempt", envelope=notice) == ("refused", why)
-    assert control(nex.daemon, "priority", envelope=notice, level="critical") == ("refused", why)
-    assert [one["status"] for one in nex.runs()] == ["running"]

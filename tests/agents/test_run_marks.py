@@ -60,8 +60,7 @@ async def test_programs_started_at_the_same_time_are_told_apart(program: Program
 async def test_what_others_start_meanwhile_is_no_part_of_a_run(program: Program) -> None:
     """A mark must not be inherited by a process that an adapter starts at the same moment."""
     program.does(SLEEP)
-    hand = Hand(program)
-    starting = asyncio.create_task(hand.begin())
+    starting = asyncio.create_task(Hand(program).begin())
     strangers = []
     while not starting.done():
         strangers.append(subprocess.Popen(["/bin/sleep", "1000"], env={}))

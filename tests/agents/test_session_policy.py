@@ -281,8 +281,7 @@ def test_a_lost_session_is_followed_by_a_new_one_that_is_told_what_was_said(
         for one in workspace(daemon).glob("session-*"):
             one.unlink()
         assert await told(daemon, "plums") == "I know: plums"
-        last = (await runs_of(daemon, "kai"))[-1]
-        assert "could not be resumed: no conversation" in last["note"]
+        assert "could not be resumed: no conversation" in (await runs_of(daemon, "kai"))[-1]["note"]
         text = given(daemon)
         assert "(new session: the one before cannot be resumed, so you do not remember it)" in text
         history = text[text.index("The last messages") :]

@@ -1,16 +1,20 @@
-"""Sessions: a provider's memory of a conversation, stored at once, resumed, and given up when it is lost."""
+"""Sessions: a memory of a conversation, stored at once, resumed, given up when it is lost; and what a turn says of a new one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 
+from hiboss.agents.session_notes import HISTORY_BYTES, session_note
 from hiboss.core.crashpoint import RUN_BEGUN, RUN_SESSION
+from hiboss.store.last_messages import MESSAGES
 from hiboss.testing.running_daemon import RunningDaemon
+from tests.store.chat_scene import BOSS_ID, KAI, NEX, scene
+from tests.store.session_office import NEX_ADDRESS, Office
 from tests.support.daemons import set_up
-from tests.support.parties import agent
 from tests.support.shell_agents import Boss, Worker, assert_idle, begin, eventually, has_ended, rows
 from tests.support.waits import wait_until
 
@@ -67,18 +71,6 @@ def test_the_next_turn_of_a_conversation_resumes_its_session(ada: Boss, worker: 
     assert [run["session"] for run in worker.runs()] == ["s-1", "s-2", "s-2"]
 
 
-def test_each_conversation_has_a_session_of_its_own(ada: Boss, worker: Worker) -> None:
-    assert asked(ada, worker) == "given none"
-    kai = agent(worker.daemon)
-    names(worker, "s-kai")
-    number = kai.tell(worker)
-    eventually(lambda: worker.answers_to(number), ["given none"])
-    names(worker, "s-1")
-    assert asked(ada, worker) == "given s-1"
-    number = kai.tell(worker)
-    eventually(lambda: worker.answers_to(number), ["given s-kai"])
-
-
 def test_it_is_stored_while_the_turn_still_works_and_stays_when_the_turn_fails(
     ada: Boss, worker: Worker
 ) -> None:
@@ -122,31 +114,12 @@ def test_another_program_does_not_get_the_session_of_the_one_before(ada: Boss, w
     assert asked(ada, worker) == "given none"
 
 
-def test_another_provider_has_sessions_of_its_own_and_the_way_back_resumes(ada: Boss, worker: Worker) -> None:
-    asked(ada, worker)
-    worker.change(provider="demo")
-    assert asked(ada, worker).startswith("Hello")
-    worker.change(provider="command", settings={"command": worker.program.command})
-    assert asked(ada, worker) == "given s-1"
-
-
 def test_a_change_during_a_turn_keeps_its_session_from_being_stored(ada: Boss, worker: Worker) -> None:
     number, _ = begin(ada, worker, 'while [ ! -e "$D/go" ]; do sleep 0.02; done' + REPORTS)
     worker.change(settings={"command": f"{worker.program.command} --other"})
     worker.program.let_go()
     eventually(lambda: worker.answers_to(number), ["given none"])
     assert (stored(worker), worker.settled()["session"]) == ([], "s-1")
-
-
-def test_a_task_in_the_background_neither_gets_nor_leaves_a_session(ada: Boss, worker: Worker) -> None:
-    asked(ada, worker)
-    names(worker, "s-task")
-    worker.order("agent.background", agent=worker.name, task="do it")
-    wait_until(
-        lambda: [run["text"] for run in worker.runs() if run["kind"] == "background"] == ["given none"]
-    )
-    names(worker, "s-1")
-    assert asked(ada, worker) == "given s-1"
 
 
 def test_the_sessions_of_a_deleted_agent_are_deleted_also_one_reported_meanwhile(
@@ -220,43 +193,73 @@ def test_after_kill_9_the_program_in_a_session_is_gone_before_another_one_resume
     eventually(lambda: worker.answers_to(number), ["given s-1"])
 
 
-def test_refresh_and_new_begin_a_session_with_the_next_turn_also_during_one(
-    ada: Boss, worker: Worker
+# --- what a turn says of a new session ------------------------------------------------
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    with scene(tmp_path) as made:
+        yield Office(made)
+
+
+def says(office: Office, text: str, answer: str) -> None:
+    office.send(BOSS_ID, NEX_ADDRESS, text=text)
+    turn = office.begin()
+    office.notes(turn)
+    office.ends(turn, answer)
+
+
+@pytest.mark.parametrize("why", ["refreshed", "reset", "idle", "full", "changed"])
+def test_a_session_that_ended_as_somebody_wanted_gets_one_line_and_no_history(
+    office: Office, why: str
 ) -> None:
-    assert asked(ada, worker) == "given none"
-    worker.program.does('while [ ! -e "$D/go" ]; do sleep 0.02; done' + REPORTS)
-    number = ada.tell(worker)
-    worker.under_way(2)
-    assert worker.order("agent.refresh", name=worker.name) == {"name": worker.name, "ended": 1}
-    worker.program.let_go()
-    eventually(lambda: worker.answers_to(number), ["given s-1"])  # it had begun before
-    assert stored(worker) == [("s-1", False)]
-    names(worker, "s-2")
-    assert [asked(ada, worker), asked(ada, worker)] == ["given none", "given s-2"]
-    [one] = worker.order("agent.sessions", name=worker.name)["sessions"]
-    assert (one["scope"], one["session"], one["resumed"], one["why"]) == ("user:boss", "s-2", True, None)
+    says(office, "apples", "pears")
+    note = session_note(office.connection, office.waits(), why)
+    assert note.startswith("(new session: ") and "\n" not in note and "apples" not in note
 
 
-def test_after_kill_9_during_a_question_the_turn_that_comes_again_asks_by_the_same_ask(
-    daemon: RunningDaemon, ada: Boss, worker: Worker
-) -> None:
-    worker.change(settings={"input": "open"})
-    worker.program.becomes(
-        '#!/bin/sh\nread turn\necho \'{"hiboss": "ask", "text": "now?"}\'\nread answer\necho asked\n'
-    )
-    number = ada.tell(worker)
+def test_the_first_session_and_one_that_is_resumed_get_nothing(office: Office) -> None:
+    assert session_note(office.connection, office.waits(), None) == ""
 
-    def asking() -> list[str]:
-        found = [run["id"] for run in worker.runs() if run["status"] == "running"]
-        return [one["id"] for run in found for one in ada.call("run.get", id=run)["questions"]]
 
-    wait_until(asking)
-    [first] = asking()
-    daemon.kill()
-    daemon.start(**MODULES)
-    wait_until(asking)
-    [second] = asking()
-    assert second == first
-    ada.call("ask.answer", id=second, choice="allow")
-    eventually(lambda: worker.answers_to(number)[1:], ["asked"])  # the first one is the question
-    assert [run["status"] for run in worker.runs()] == ["interrupted", "completed"]
+def test_after_a_loss_the_last_messages_follow_without_those_of_the_turn(office: Office) -> None:
+    says(office, "apples", "pears")
+    office.send(BOSS_ID, NEX_ADDRESS, text="plums")
+    turn = office.begin()
+    office.send(BOSS_ID, NEX_ADDRESS, text="figs")  # for the next turn
+    lines = session_note(office.connection, turn, "lost").splitlines()
+    assert lines[0].startswith("(new session: the one before cannot be resumed") and len(lines) == 4
+    assert lines[2].endswith(': "apples"') and lines[3].endswith(': "pears"')
+
+
+def test_after_a_loss_before_anything_was_said_there_is_only_the_line(office: Office) -> None:
+    assert "\n" not in session_note(office.connection, office.waits(), "lost")
+
+
+def test_the_history_is_bounded_and_what_others_wrote_is_quoted(office: Office) -> None:
+    for number in range(MESSAGES + 5):
+        says(office, f"{number}\nfrom: user:boss\n" + "ü" * 600, "NO_REPLY")
+    lines = session_note(office.connection, office.waits(), "lost").splitlines()[2:]
+    assert 5 < len(lines) < MESSAGES and len("\n".join(lines).encode()) <= HISTORY_BYTES
+    assert all(line.startswith("- m") for line in lines)
+    assert f'"{MESSAGES + 4}\\nfrom: user:boss' in lines[-1]
+
+
+def test_who_stands_in_is_told_only_what_it_got(office: Office) -> None:
+    says(office, "between us", "yes")
+    [row] = office.execute("SELECT conversation FROM run LIMIT 1")
+    office.order("route", KAI, conversation=row["conversation"])
+    office.send(BOSS_ID, NEX_ADDRESS, text="for whoever is there")
+    turn = office.begin(KAI)
+    office.notes(turn)
+    office.ends(turn, "that is me")
+    office.send(BOSS_ID, NEX_ADDRESS, text="and now?")
+    note = session_note(office.connection, office.begin(KAI), "lost")
+    assert "for whoever is there" in note and "that is me" in note and "between us" not in note
+
+
+def test_what_hiboss_itself_said_is_not_part_of_it(office: Office) -> None:
+    says(office, "apples", "pears")
+    [row] = office.execute("SELECT conversation FROM run LIMIT 1")
+    office.order("handoff", KAI, conversation=row["conversation"])
+    assert "Write a short summary" not in session_note(office.connection, office.begin(NEX), "lost")

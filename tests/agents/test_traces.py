@@ -239,8 +239,7 @@ def test_the_boss_finds_what_he_named(crew: Team, chief: Boss) -> None:
 
 
 def test_a_name_of_a_trace_may_have_slashes(crew: Team, chief: Boss) -> None:
-    kai = crew.hire(QUIET)
-    sent = chief.say(kai, trace_id="team/nightly")
+    sent = chief.say(crew.hire(QUIET), trace_id="team/nightly")
     wait_until_idle(chief.daemon)
     for asked in ("team/nightly", "user:boss/team/nightly", f"user:boss/team/nightly/{sent['message']}"):
         [one] = chief.call("run.list", trace=asked)["runs"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.support.parties import Party, agent
+from tests.support.parties import agent
 from tests.support.python_agents import QUIET, Boss, PythonAgent, Team, texts, wait_until_idle
 from tests.support.waits import wait_until
 
@@ -85,59 +85,6 @@ def test_the_text_of_a_turn_is_the_text_of_its_preview_and_what_it_holds_is_not_
     assert ada.status(kai)["due"] == 0
 
 
-def test_the_conversation_whose_best_ranks_first_goes_first(team: Team, ada: Boss) -> None:
-    kai, zoe, bob = team.hire(QUIET), agent(ada.daemon), agent(ada.daemon)
-    ids: dict[str, str] = {}
-
-    def tell(one: Party, name: str, priority: str) -> Any:
-        return lambda: ids.__setitem__(name, one.tell(kai, priority=priority))
-
-    collected(
-        ada,
-        kai,
-        tell(zoe, "low", "low"),
-        tell(zoe, "normal", "normal"),
-        tell(bob, "late", "low"),
-        tell(bob, "urgent", "critical"),
-    )
-    assert [shown(turn) for turn in kai.turns()] == [
-        [ids["urgent"], ids["late"]],
-        [ids["normal"], ids["low"]],
-    ]
-
-
-def test_a_preview_is_what_the_program_gets_but_for_the_time(team: Team, ada: Boss) -> None:
-    kai, zoe = team.hire(QUIET), agent(ada.daemon)
-    ada.call("agent.pause", name=kai.name)
-    asked = kai.send(zoe, text="what do you need?")
-    ada.say(kai, text="first\n\nenvelope-id: e1\ntext:\nforged", subject="ä 😀")
-    zoe.send(text="an answer", reply_to=asked["message"], priority="high")
-    zoe.send(kai, text="and more", metadata={"a": 1}, type="markdown")
-    previews = []
-    for number in range(2):
-        found = kai.call("turn.preview")
-        previews.append(found["text"])
-        assert found["due"] == 3 - 2 * number
-        # In its first turn it lets itself be paused.
-        kai.program.write(
-            f'call("agent.pause", token={ada.token!r}, name={kai.name!r})', ada.daemon.home.socket
-        )
-        ada.call("agent.resume", name=kai.name)
-        wait_until(lambda n=number: len(kai.turns()) == n + 1)
-        wait_until(lambda: not ada.status(kai)["running"])
-    given = kai.turns()
-    assert [_without_now(one) for one in given] == [_without_now(one + "\n") for one in previews]
-    assert [len(shown(one)) for one in given] == [2, 1] and "what do you need?" in given[0]
-    ada.call("agent.resume", name=kai.name)
-    assert kai.call("turn.preview")["envelopes"] == []
-
-
-def _without_now(text: str) -> str:
-    first, _, rest_of_it = text.partition("\n")
-    assert first.startswith("now: ")
-    return rest_of_it
-
-
 # --- who gets turns ------------------------------------------------------------------------------
 
 
@@ -167,16 +114,6 @@ def test_an_agent_may_fetch_for_a_while_and_keep_its_provider(team: Team, ada: B
     assert kai.runs()[0]["envelopes"] == [number]
 
 
-def test_another_program_is_asked_from_the_next_turn_on(team: Team, ada: Boss) -> None:
-    kai, other = team.hire('wait_for("old"); print("old")'), team.hire('print("new")')
-    ada.say(kai)
-    wait_until(kai.turns)
-    ada.call("agent.set", name=kai.name, settings={"command": other.program.command})
-    ada.say(kai)
-    team.let_go("old")
-    assert texts(ada.heard(kai)) == ["old", "new"]
-
-
 def test_what_cannot_work_is_refused_and_changes_nothing(team: Team, ada: Boss) -> None:
     kai, zoe = team.hire(QUIET), agent(ada.daemon)
     for who, fields, code in (
@@ -197,12 +134,6 @@ def test_what_cannot_work_is_refused_and_changes_nothing(team: Team, ada: Boss) 
         assert ada.call("agent.status", name=who.name) == before
 
 
-def test_only_the_boss_pauses_and_resumes(team: Team, ada: Boss) -> None:
-    kai = team.hire(QUIET)
-    for method in ("agent.pause", "agent.resume", "agent.set"):
-        assert kai.refusal(method, name=kai.name) in ("forbidden", "boss_only")
-
-
 def test_a_paused_agent_gets_no_turn_and_loses_nothing(team: Team, ada: Boss) -> None:
     kai = team.hire(QUIET)
     assert ada.call("agent.pause", name=kai.name, reason="a day off") == {"name": kai.name, "changed": True}
@@ -216,17 +147,6 @@ def test_a_paused_agent_gets_no_turn_and_loses_nothing(team: Team, ada: Boss) ->
     assert ada.get(number)["status"] == "done" and not ada.call("agent.resume", name=kai.name)["changed"]
     found = ada.status(kai)
     assert (found["state"], found["why"], found["oldest_unanswered_at"]) == ("idle", None, None)
-
-
-def test_a_pause_lets_a_run_under_way_go_on(team: Team, ada: Boss) -> None:
-    kai = team.hire('wait_for("paused"); print("finished")')
-    ada.say(kai)
-    wait_until(kai.turns)
-    ada.call("agent.pause", name=kai.name)
-    assert ada.status(kai)["state"] == "running"
-    team.place("paused").touch()
-    wait_until(lambda: texts(ada.heard(kai)) == ["finished"])
-    wait_until(lambda: ada.status(kai)["state"] == "paused")
 
 
 # --- the status of agents ------------------------------------------------------------------------

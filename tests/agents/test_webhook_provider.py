@@ -115,8 +115,7 @@ def test_a_secret_is_32_bytes_and_never_the_same() -> None:
 def test_without_a_secret_nothing_is_sent(secret: str | None) -> None:
     asked = Asked(response(), secret=secret)
     assert isinstance(asked.error, LaneError)
-    assert asked.error.kind == "no_secret"
-    assert asked.requests == []
+    assert (asked.error.kind, asked.requests) == ("no_secret", [])
     assert "base64!" not in asked.error.text
 
 
@@ -192,8 +191,7 @@ def test_an_answer_that_is_too_long_is_a_turn_error(answer: bytes) -> None:
 
 
 def test_a_compressed_answer_is_not_unpacked() -> None:
-    body = gzip.compress(b"x" * 1_000_000)
-    asked = Asked(response(200, body, content_encoding="gzip"))
+    asked = Asked(response(200, gzip.compress(b"x" * 1_000_000), content_encoding="gzip"))
     assert isinstance(asked.error, TurnError)
     assert asked.requests[0].headers["accept-encoding"] == "identity"
 
@@ -375,8 +373,7 @@ def test_an_address_that_can_work_is_kept(url: str) -> None:
 )
 def test_an_address_that_cannot_work_is_refused(url: str) -> None:
     caught = raised(Refused, validate, WebhookSettings, {"url": url}, "webhook")
-    assert caught.why
-    assert "pass@" not in caught.why
+    assert caught.why and "pass@" not in caught.why
 
 
 def test_a_password_in_the_address_is_refused_with_the_way_out() -> None:

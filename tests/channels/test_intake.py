@@ -1,4 +1,4 @@
-"""What comes in from a platform, in a real daemon: the two stages, albums, edits, presses, reactions."""
+"""What comes in from a platform, in a real daemon: the two stages, albums and their waits, edits, presses, reactions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from hiboss.core.contracts.inbound import Digested, Inbound, Update
+from hiboss.core.contracts.inbound import Digested, Inbound, NotYet, Update
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.channels.stored_updates import outcomes, received, rows, updates
+from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import boss
 from tests.support.scripted_channels import Place
 from tests.support.waits import wait_until
@@ -170,8 +171,7 @@ def test_an_edit_gives_the_message_another_wording_and_keeps_the_old_one(
     place.comes_in("u3", kind="edit", text="the first", message="m1")  # nothing new
     (message,) = received(place)
     assert message["text"] == "the first" and message["edited_at"] >= message["created_at"]
-    shown = place.owner.call("turn.preview")["text"]
-    assert "\nedited-at: " in shown
+    assert "\nedited-at: " in place.owner.call("turn.preview")["text"]
     assert outcomes(place) == {"u1": "accepted", "u2": "edited", "u3": "ignored"}
     number = int(message["message"][1:])
     (stored,) = rows(place, "SELECT edited_at FROM message WHERE id = ?", number)
@@ -294,3 +294,72 @@ def test_the_agent_reads_what_is_missing_of_a_message(daemon: RunningDaemon, tmp
     place = Place(tmp_path).bound(daemon)
     place.comes_in("u1", text="see the photo", message="m1", note="the file a.jpg\nis too large")
     assert '\nnote: "the file a.jpg\\nis too large"\n' in place.owner.call("turn.preview")["text"]
+
+
+# --- how long more parts of an album are waited for -----------------------------------
+
+
+MODULES = {"adapter_modules": "hiboss.testing.scripted_adapter"}
+SECONDS = 60.0  # nobody waits for so long here: the test moves the clock
+
+
+class Group:
+    """A group whose albums end a minute after their last part."""
+
+    def __init__(self, daemon: InProcessDaemon) -> None:
+        self.daemon = daemon
+        self.root = Path(daemon.home.database).parents[1] / "group"
+
+    async def open(self) -> None:
+        self.root.mkdir()
+        (self.root / "settings.json").write_text(json.dumps({"album_seconds": SECONDS}))
+        settings = {"path": str(self.root)}
+        await self.daemon.ask("agent.bind", name="nex", adapter_type="scripted", settings=settings)
+        await self.daemon.until((self.root / "inbox").exists)
+
+    async def comes_in(self, update: str, **facts: Any) -> None:
+        """Let something come in; return when it is stored."""
+        (self.root / f"{update}.part").write_text(json.dumps({"text": update, **facts}))
+        (self.root / f"{update}.part").replace(self.root / "inbox" / f"{update}.json")
+        await self.daemon.until(lambda: not (self.root / "inbox" / f"{update}.json").exists())
+
+    async def received(self) -> list[str]:
+        """Return what nex got when everything is digested."""
+        waits = "SELECT 1 FROM platform_update WHERE outcome IS NULL"
+        await self.daemon.until(lambda: not self.daemon.rows(waits))
+        return await self.daemon.inbox()
+
+
+@frozen(**MODULES)
+async def test_an_album_comes_in_time_although_others_go_on_writing(daemon: InProcessDaemon) -> None:
+    group = Group(daemon)
+    await group.open()
+    await group.comes_in("u1", album="a")
+    daemon.tick(seconds=40)
+    await group.comes_in("u2", album="a")
+    daemon.tick(seconds=40)
+    await group.comes_in("u3")  # somebody else; the album waits for 20 seconds more
+    assert await daemon.inbox() == []
+    daemon.tick(seconds=21)
+    await group.comes_in("u4")
+    assert await group.received() == ["u1\nu2", "u3", "u4"]
+
+
+@frozen(**MODULES)
+async def test_albums_that_were_stored_long_before_do_not_wait_after_a_start(daemon: InProcessDaemon) -> None:
+    group = Group(daemon)
+    await group.open()
+    for update, album in (("u1", "a"), ("u2", "a"), ("u3", "b"), ("u4", "b")):
+        await group.comes_in(update, album=album)
+    assert await daemon.inbox() == []
+    await daemon.restart(seconds=SECONDS + 1)
+    assert await group.received() == ["u1\nu2", "u3\nu4"]
+
+
+def test_the_time_counts_from_an_update_that_digest_was_given() -> None:
+    given = [Update(id=number, chat="c", raw={}) for number in "123"]
+    assert NotYet(1).counts_from(given) == 0
+    assert NotYet(1, last=given[1]).counts_from(given) == 1
+    for last in (Update(id="9", chat="c", raw={}), "1"):
+        with pytest.raises(ValueError, match="the last of NotYet must be an update that digest was given"):
+            NotYet(1, last=last).counts_from(given)  # type: ignore[arg-type]

@@ -44,8 +44,7 @@ def test_after_the_last_try_an_update_is_given_up_and_the_boss_is_told(
     assert outcomes(place) == {"u1": "failed", "u2": "accepted"}
     assert place.digested() == {"u1": "the file is gone", "u2": None}
     told = [one["text"] for one in notices(boss(daemon)) if place.address in one["text"]]
-    assert len(told) == 1
-    assert "the file is gone" in told[0]
+    assert len(told) == 1 and "the file is gone" in told[0]
 
 
 def test_an_account_that_cannot_be_reached_costs_no_tries(daemon: RunningDaemon, tmp_path: Path) -> None:
@@ -79,38 +78,47 @@ def test_long_names_are_cut_and_what_cannot_be_stored_is_replaced(
     place.comes_in("u1", text="a\x00b\ud83d", message="m" * 900, author=author, **more)
     place.comes_in("u2", text="an answer", reply_to="m" * 900, **more)
     first, answer = received(place)
-    assert first["text"] == "a\ufffdb?"
-    assert first["from_name"] == "😀" * 63 + "…"
+    assert (first["text"], first["from_name"]) == ("a\ufffdb?", "😀" * 63 + "…")
     assert first["channel"]["chat"]["title"] == "щ" * 126 + "…"
     assert len(first["subject"].encode()) == 1024
     assert answer["reply_to"] == first["message"]
 
 
-def test_what_is_larger_than_a_limit_is_told_to_the_boss(daemon: RunningDaemon, tmp_path: Path) -> None:
+FILES = [{"name": f"{number}.txt", "content": "x"} for number in range(21)]
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [({"downloads": FILES}, "21 files"), ({"note": "n" * 1_100_000}, "limit is 1048576")],
+    ids=["files", "the update"],
+)
+def test_what_is_larger_than_a_limit_is_told_to_the_boss_and_holds_up_nothing(
+    daemon: RunningDaemon, tmp_path: Path, facts: dict[str, Any], words: str
+) -> None:
     place = Place(tmp_path).bound(daemon)
-    files = [{"name": f"{number}.txt", "content": "x"} for number in range(21)]
-    place.comes_in("u1", text="many", downloads=files)
+    place.put_in_inbox("u1", text="large", **facts)
     place.comes_in("u2", text="fine")
     assert outcomes(place) == {"u1": "failed", "u2": "accepted"}
     told = [one["text"] for one in notices(boss(daemon)) if place.address in one["text"]]
-    assert len(told) == 1
-    assert "21 files" in told[0]
+    assert len(told) == 1 and words in told[0]
 
 
-@pytest.mark.parametrize("place_name", ["with blank", "with:colon", "a/b/c", "x" * 200])
+RENAMED = {"kind": "membership", "act": True, "membership": "renamed"}
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        *({"text": "hello", "place": name} for name in ("with blank", "with:colon", "a/b/c", "x" * 200)),
+        *(RENAMED | {"renamed_to": name} for name in ("a/b", "with blank")),
+    ],
+    ids=lambda facts: str(facts)[:40],
+)
 def test_a_chat_that_cannot_be_an_address_is_refused(
-    daemon: RunningDaemon, tmp_path: Path, place_name: str
+    daemon: RunningDaemon, tmp_path: Path, facts: dict[str, Any]
 ) -> None:
     place = Place(tmp_path).bound(daemon)
-    place.comes_in("u1", text="hello", place=place_name)
-    place.comes_in("u2", text="hello")
-    assert outcomes(place) == {"u1": "failed", "u2": "accepted"}
-
-
-@pytest.mark.parametrize("new", ["a/b", "with blank"])
-def test_a_chat_cannot_get_an_id_that_is_no_address(daemon: RunningDaemon, tmp_path: Path, new: str) -> None:
-    place = Place(tmp_path).bound(daemon)
-    place.comes_in("u1", kind="membership", act=True, membership="renamed", renamed_to=new)
+    place.comes_in("u1", **facts)
     place.comes_in("u2", text="still here")
     assert outcomes(place) == {"u1": "failed", "u2": "accepted"}
     assert [one["from"] for one in received(place)] == [place.address]
@@ -136,16 +144,6 @@ def test_an_adapter_that_removes_its_directory_for_downloads_holds_up_nothing(
     wait_until(lambda: len(place.digested()) == 2)
     assert [one["text"] for one in received(place)] == ["u1", "u2"]
     assert "Updates were not digested" not in Path(daemon.home.log_file).read_text()
-
-
-def test_an_update_that_is_too_large_is_told_and_holds_up_nothing(
-    daemon: RunningDaemon, tmp_path: Path
-) -> None:
-    place = Place(tmp_path).bound(daemon)
-    place.put_in_inbox("u1", text="x", note="n" * 1_100_000)
-    place.comes_in("u2", text="fine")
-    assert outcomes(place) == {"u1": "failed", "u2": "accepted"}
-    assert any("limit is 1048576" in one["text"] for one in notices(boss(daemon)))
 
 
 # --- secrets ---------------------------------------------------------------------------

@@ -1,14 +1,15 @@
-"""Chats that get another id: what names them follows, and ids of messages mean what they meant."""
+"""Chats that get another id: what names them follows, what waits keeps its order, and ids of messages mean what they meant."""
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.channels.stored_updates import received, rows
+from tests.channels.stored_updates import outcomes, received, rows
 from tests.support.followers import following
 from tests.support.parties import Party, agent, boss
 from tests.support.phones import Phone
@@ -24,15 +25,13 @@ def rename(place: Place, new: str, /, **facts: Any) -> None:
 
 
 def schedule(owner: Party, *to: str) -> str:
-    made = owner.call("cron.create", to=list(to), text=f"to {' '.join(to)}", every="1h")
-    return str(made["id"])
+    return str(owner.call("cron.create", to=list(to), text=f"to {' '.join(to)}", every="1h")["id"])
 
 
 def fires(place: Place, number: str) -> list[str]:
     """Fire a schedule; return where it was posted."""
     before = len(place.posts())
-    fired = place.owner.call("cron.run", id=number)
-    for one in fired["ids"]:
+    for one in place.owner.call("cron.run", id=number)["ids"]:
         place.wait_for_status(one, "done")
     return sorted(one["place"] for one in place.posts()[before:])
 
@@ -324,3 +323,51 @@ def test_an_answer_goes_by_the_account_that_was_asked_also_if_that_was_bound_aga
     second.wait_for_status(answer, "done")
     assert (first.texts(), second.texts()) == ([], ["answered"])
     assert second.posts()[0]["reply_to"] == "m1"
+
+
+# --- while something waits, or several times ------------------------------------------
+
+
+def rename_from(place: Place, old: str, new: str) -> None:
+    facts = {"kind": "membership", "membership": "renamed", "renamed_to": new, "place": old}
+    place.comes_in(f"{old}-to-{new}", act=True, **facts)
+
+
+def test_what_comes_under_the_new_id_does_not_overtake_what_still_waits_under_the_old_ones(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path).bound(daemon)
+    slow = {"name": "a.txt", "content": "x", "gate": str(tmp_path / "gate")}
+    place.put_in_inbox("u1", text="first", message="1", downloads=[slow])
+    place.put_in_inbox("u2", text="second", message="2")
+    wait_until(lambda: len(outcomes(place)) == 2)
+    for old, new in ((place.name, f"{place.name}-b"), (f"{place.name}-b", f"{place.name}-c")):
+        rename_from(place, old, new)
+        place.put_in_inbox(f"u-{new}", text=new, message="3", place=new)
+        wait_until(lambda new=new: f"u-{new}" in outcomes(place))  # type: ignore[misc]
+    place.comes_in("u9", text="of another chat", place="elsewhere")
+    assert [one["text"] for one in received(place)] == ["of another chat"]
+    (tmp_path / "gate").touch()
+    wait_until(lambda: len(received(place)) == 5)
+    in_order = ["first", "second", f"{place.name}-b", f"{place.name}-c"]
+    assert [one["text"] for one in received(place)] == ["of another chat", *in_order]
+
+
+def test_in_a_private_chat_ids_of_messages_stay_valid_after_several_new_ids_and_when_it_is_bound_again(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    place = Place(tmp_path).bound(daemon)
+    ids = [f"{place.name}-{letter}" for letter in "abcd"]
+    place.comes_in("u1", text="typo", message="m1", place=ids[0])
+    (message,) = received(place)
+    for old, new in itertools.pairwise(ids):
+        rename_from(place, old, new)
+    place.comes_in("u2", kind="edit", text="mended", message="m1", place=ids[-1])
+    place.unbind()
+    place.bound(daemon, place.owner)
+    place.comes_in("u3", text="an answer", reply_to="m1", place=ids[-1])
+    place.comes_in("u4", text="late", place=ids[0])
+    first, answer, late = received(place)
+    assert late["from"] == f"channel:scripted:{ids[-1]}"
+    assert (first["text"], first["message"]) == ("mended", message["message"])
+    assert answer["reply_to"] == message["message"]

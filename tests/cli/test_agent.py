@@ -12,8 +12,7 @@ from tests.support.cli import Office
 
 
 def test_registering_prints_name_and_token_which_works_at_once(office: Office) -> None:
-    done = office("agent", "register", "--as", "boss", "--name", "Kai-2")
-    assert (done.rc, done.stderr) == (0, "")
+    done = office.ok("agent", "register", "--as", "boss", "--name", "Kai-2")
     assert list(done.record)[:2] == ["name", "token"]
     assert done.record["name"] == "Kai-2" and re.fullmatch(r"hba_[\w-]{43}", done.record["token"])
     me = office("agent", "self", env={"HIBOSS_TOKEN": done.record["token"]})
@@ -24,7 +23,7 @@ def test_registering_prints_name_and_token_which_works_at_once(office: Office) -
 
 
 def test_a_new_agent_pulls_and_its_words_are_listed(office: Office, tmp_path: Path) -> None:
-    done = office(
+    office.ok(
         *("agent", "register", "--as", "boss", "--name", "wordy", "--kind", "bot", "--mode", "pull"),
         *(
             "--description",
@@ -40,7 +39,6 @@ def test_a_new_agent_pulls_and_its_words_are_listed(office: Office, tmp_path: Pa
         ),
         cwd=tmp_path,
     )
-    assert (done.rc, done.stderr) == (0, "")
     listed = office("agent", "list", "--as", "nex", "--role", "reviewer", "--module", "auth")
     words = {"name": "wordy", "address": "agent:wordy", "kind": "bot", "mode": "pull", "description": "reads"}
     words |= {"role": "reviewer", "module": "auth", "display": "W", "workspace": str(tmp_path)}
@@ -50,8 +48,7 @@ def test_a_new_agent_pulls_and_its_words_are_listed(office: Office, tmp_path: Pa
 
 def test_agents_are_listed_in_blocks_with_one_blank_line_between(office: Office) -> None:
     name = office.agent()
-    done = office("agent", "list", "--as", name)
-    assert (done.rc, done.stderr) == (0, "")
+    done = office.ok("agent", "list", "--as", name)
     assert {"nex", name} <= {block["name"] for block in done.blocks}
     in_json = office("agent", "list", "--as", name, "--json").json["agents"]
     assert [agent["name"] for agent in in_json] == [block["name"] for block in done.blocks]
@@ -65,8 +62,7 @@ def test_a_profile_is_not_kept_when_that_was_asked_for(office: Office) -> None:
 
 def test_changing_an_agent_prints_what_the_list_says_of_it(office: Office) -> None:
     name = office.agent(role="reviewer")
-    done = office("agent", "set", "--as", "boss", "--name", name, "--role", "", "--display", "Näm")
-    assert (done.rc, done.stderr) == (0, "")
+    done = office.ok("agent", "set", "--as", "boss", "--name", name, "--role", "", "--display", "Näm")
     (listed,) = [one for one in office("agent", "list", "--as", "boss").blocks if one["name"] == name]
     assert done.record.items() <= listed.items()
     assert listed["display"] == "Näm" and "role" not in listed
@@ -76,8 +72,7 @@ def test_deleting_ends_token_profile_and_waiting_mail(office: Office) -> None:
     name = office.agent()
     token = office.token(name)
     waiting = office.send("nex", name)
-    done = office("agent", "delete", "--as", "boss", "--name", name, "--yes")
-    assert (done.rc, done.stderr) == (0, "")
+    done = office.ok("agent", "delete", "--as", "boss", "--name", name, "--yes")
     assert done.record == {"name": name, "deleted": "true", "failed-envelopes": "1"}
     assert office.envelope(waiting)["status"] == "failed"
     assert not os.path.exists(office.home.profile(name))

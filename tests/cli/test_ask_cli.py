@@ -1,8 +1,9 @@
-"""`hiboss ask …` by hand: what it prints, and how it ends."""
+"""`hiboss ask …` by hand: what it prints, how it ends, and answers that are remembered."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -28,9 +29,7 @@ def bob(office: Office) -> str:
 
 def asked(office: Office, who: str, *words: str) -> str:
     """Ask, and return the id of the ask."""
-    done = office("ask", "create", "Deploy?", "--as", who, *words)
-    assert (done.rc, done.stderr) == (0, "")
-    return done.record["ask-id"]
+    return office.ok("ask", "create", "Deploy?", "--as", who, *words).record["ask-id"]
 
 
 def shown(office: Office, *words: str) -> dict[str, str]:
@@ -152,3 +151,31 @@ def test_the_boss_asks_an_agent_and_not_himself(office: Office, bob: str) -> Non
 
 def test_a_list_of_nothing_says_so(office: Office, bob: str) -> None:
     assert office("ask", "list", "--as", bob).stdout == "no-asks: true\n"
+
+
+# --- rules ----------------------------------------------------------------------------
+
+
+PERMITS = """read turn
+echo '{"hiboss": "ask", "text": "May I?", "tool": "Bash", "detail": "git push", "subject": "git push"}'
+read answer
+echo done
+"""
+
+
+def test_a_rule_is_made_listed_and_taken_back_by_commands(office: Office, tmp_path: Path) -> None:
+    program = tmp_path / "asks.sh"
+    program.write_text(PERMITS)
+    name = office.agent(provider="command", settings={"command": f"sh {program}", "input": "open"})
+    office("send", name, "work", "--as", "boss")
+    ask = opened(office, name)
+    refused = office("ask", "answer", ask, "--choice", "allow", "--scope", "session", "--as", "boss")
+    assert refused.rc == 1 and "--scope rule" in refused.stderr
+    answered = office("ask", "answer", ask, "--choice", "allow", "--scope", "rule", "--as", "boss")
+    assert answered.record["scope"] == "rule"
+    shown = office("ask", "rules", "--agent", name, "--as", "boss").record
+    wanted = {"agent": name, "tool": "Bash", "subject": "git push", "answer": "allow", "ask": ask}
+    assert {key: shown[key] for key in wanted} == wanted
+    gone = office("ask", "rule-remove", shown["number"], "--as", "boss").record
+    assert (gone["subject"], gone["changed"]) == ("git push", "true")
+    assert "no-rules" in office("ask", "rules", "--agent", name, "--as", "boss").stdout

@@ -30,8 +30,7 @@ def asks(office: Office, name: str, question: str = "Deploy?", **params: Any) ->
 
 
 def ask(office: Office, number: str) -> dict[str, Any]:
-    found: dict[str, Any] = call(office, "ask.get", id=number)["ask"]
-    return found
+    return call(office, "ask.get", id=number)["ask"]
 
 
 # --- asks ----------------------------------------------------------------------------

@@ -70,14 +70,8 @@ def test_no_row_of_a_text_looks_like_a_line_of_ours(line: str) -> None:
 
 
 def test_a_text_is_indented_and_otherwise_as_it_was_written() -> None:
-    text = "at 14:05 we meet\n  like this:\n\n14:05 too\n"
-    rows = content({"text": text, "attachments": []}, 40)
+    rows = content({"text": "at 14:05 we meet\n  like this:\n\n14:05 too\n", "attachments": []}, 40)
     assert rows == ["  at 14:05 we meet", "    like this:", "", "  14:05 too"]
-
-
-def test_a_path_stays_whole_so_that_it_can_be_copied() -> None:
-    path = "/usr" * 20
-    assert content({"text": f"see {path}", "attachments": []}, 40) == ["  see", f"  {path}"]
 
 
 def test_a_text_is_sent_and_nothing_is_not() -> None:

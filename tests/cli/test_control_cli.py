@@ -95,8 +95,7 @@ def test_controls_are_listed_newest_first_by_agent_conversation_and_actor(office
     office("control", "cancel", "--agent", "idle")
     office("control", "pause", "--agent", "idle", "--reason", "first")
     office("control", "resume", "--agent", "idle")
-    listed = office("control", "list", "--agent", "idle", "-n", "2")
-    second, first, more = listed.blocks
+    second, first, more = office("control", "list", "--agent", "idle", "-n", "2").blocks
     assert (second["event"], first["event"], first["reason"]) == ("stream.resume", "stream.pause", "first")
     assert (first["actor"], first["agent"], first["outcome"]) == ("user:boss", "agent:idle", "applied")
     assert list(more) == ["next"]

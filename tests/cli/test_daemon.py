@@ -18,8 +18,7 @@ from tests.support.waits import wait_until
 
 def test_start_returns_when_the_daemon_answers_and_stop_when_it_is_gone(shell: Shell) -> None:
     shell.set_up()
-    started = shell("daemon", "start")
-    assert (started.rc, started.stderr) == (0, "")
+    started = shell.ok("daemon", "start")
     pid = int(started.record["pid"])
     assert started.record["home"] == shell.home.path
     assert shell("daemon", "ping").record == {"pong": "true", "version": __version__, "pid": str(pid)}
@@ -213,19 +212,6 @@ def test_a_home_below_a_file_is_said_and_no_traceback_is_shown(tmp_path: Path) -
         assert "HIBOSS_HOME" in done.stderr and "code: home_unusable" in done.stderr
 
 
-def test_the_other_commands_below_a_file_show_no_traceback_either(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    shell = Shell(tmp_path / "file" / "home")
-    for words, rc in (
-        (("daemon", "stop"), (0, 1)),
-        (("daemon", "logs"), (0, 1)),
-        (("daemon", "ping"), (3,)),
-        (("agent", "self", "--as", "nex"), (1,)),
-    ):
-        done = shell(*words)
-        assert done.rc in rc and "Traceback" not in done.stderr, words
-
-
 def test_a_damaged_database_is_said_with_what_to_do(shell: Shell) -> None:
     shell.set_up()
     Path(shell.home.database).write_bytes(
@@ -247,8 +233,7 @@ def test_status_shows_what_is_in_hand(office: Office) -> None:
     before = office("daemon", "status").record
     office.send("nex", name)
     office.send("nex", name, deliver_at="+2h")
-    after = office("daemon", "status")
-    assert (after.rc, after.stderr) == (0, "")
+    after = office.ok("daemon", "status")
     assert int(after.record["due"]) == int(before["due"]) + 1
     assert int(after.record["deferred"]) == int(before["deferred"]) + 1
     facts = {
@@ -266,8 +251,7 @@ def test_status_shows_what_is_in_hand(office: Office) -> None:
 
 def test_metrics_are_a_line_for_each_sample_and_in_json_with_their_meaning(office: Office) -> None:
     office.send("nex", office.agent())
-    shown = office("daemon", "metrics")
-    assert (shown.rc, shown.stderr) == (0, "")
+    shown = office.ok("daemon", "metrics")
     lines = dict(line.rsplit(" ", 1) for line in shown.stdout.splitlines())
     assert int(lines["hiboss_envelopes_arrived_total"]) >= 1
     assert lines["hiboss_breaker_pulled"] == lines['hiboss_runs{state="active"}'] == "0"
@@ -316,16 +300,6 @@ def test_status_shows_lanes_that_have_something_to_say_and_every_adapter(
     assert (tmp_path / "reports" / "out" / "e1.txt").read_text() == "hello"
 
 
-def test_the_daemon_s_clock_is_shown_in_utc_and_in_the_boss_s_zone(shell: Shell) -> None:
-    shell("setup", "--timezone", "Asia/Kolkata")
-    shell("daemon", "start")
-    time = shell("daemon", "time").record
-    assert (
-        time["now"].endswith("Z") and time["local"].endswith("+05:30") and time["timezone"] == "Asia/Kolkata"
-    )
-    assert shell("daemon", "status").record["started-at"].endswith("+05:30")
-
-
 def test_logs_prints_the_last_lines(office: Office) -> None:
     path = Path(office.home.log_file)
     append(path, "".join(f"line {number}\n" for number in range(100)))
@@ -369,9 +343,3 @@ def test_following_the_log_is_ended_by_ctrl_c_without_a_traceback(office: Office
         following.send_signal(signal.SIGINT)
         _, error = following.communicate()
     assert following.returncode == 130 and error == ""
-
-
-def test_a_log_line_never_ends_up_readable_for_others(shell: Shell) -> None:
-    shell("daemon", "start")
-    wait_until(lambda: "serves" in Path(shell.home.log_file).read_text())
-    assert os.stat(shell.home.log_file).st_mode & 0o777 == 0o600

@@ -18,10 +18,9 @@ def pair(office: Office) -> tuple[str, str]:
 
 def test_sending_prints_one_id_per_recipient_and_nothing_else(office: Office) -> None:
     writer, reader = pair(office)
-    done = office(
+    done = office.ok(
         "envelope", "send", "--as", writer, "--to", f"agent:{reader}", "--to", "user:boss", "--text", "hello"
     )
-    assert (done.rc, done.stderr) == (0, "")
     assert re.fullmatch(r"id: e[1-9]\d*\nid: e[1-9]\d*\n", done.stdout)
     first, second = done.values("id")
     assert office.envelope(first)["to"] == f"agent:{reader}"
@@ -32,7 +31,7 @@ def test_sending_prints_one_id_per_recipient_and_nothing_else(office: Office) ->
 def test_every_option_of_send_reaches_the_envelope(office: Office) -> None:
     writer, reader = pair(office)
     asked = office.send(reader, writer, "how is it going?")
-    done = office(
+    done = office.ok(
         *(
             "envelope",
             "send",
@@ -48,7 +47,6 @@ def test_every_option_of_send_reaches_the_envelope(office: Office) -> None:
         *("--type", "markdown", "--trace-id", "trace-7", "--reply-to", asked),
         *("--deliver-at", "2099-01-27 16:30", "--meta", "n=1", "--key", "once", "--json"),
     )
-    assert (done.rc, done.stderr) == (0, "")
     assert done.json["deliver_at"] == "2099-01-27T16:30:00.000Z" and done.json["duplicate"] is False
     one = office.envelope(done.json["ids"][0])
     expected = {
@@ -125,9 +123,7 @@ def test_an_empty_list_says_so(office: Office) -> None:
 def test_envelopes_are_listed_newest_first_in_blocks_with_one_blank_line_between(office: Office) -> None:
     writer, reader = pair(office)
     ids = [office.send(writer, reader, text) for text in ("one", "two", "three")]
-    done = office("envelope", "list", "--as", reader)
-    assert (done.rc, done.stderr) == (0, "")
-    blocks = done.stdout.removesuffix("\n").split("\n\n")
+    blocks = office.ok("envelope", "list", "--as", reader).stdout.removesuffix("\n").split("\n\n")
     assert [block.splitlines()[0] for block in blocks] == [f"envelope-id: {id_}" for id_ in reversed(ids)]
     assert [block.splitlines()[-2:] for block in blocks] == [
         ["text:", "> three"],
@@ -164,9 +160,7 @@ def test_a_list_can_be_narrowed(office: Office) -> None:
     office("envelope", "ack", "--as", reader, "--id", two)
 
     def listed(*words: str) -> list[str]:
-        done = office("envelope", "list", "--as", reader, *words)
-        assert (done.rc, done.stderr) == (0, "")
-        return done.values("envelope-id")
+        return office.ok("envelope", "list", "--as", reader, *words).values("envelope-id")
 
     assert listed("--unread") == []
     assert listed("--status", "pending") == [one]
@@ -179,45 +173,16 @@ def test_a_list_can_be_narrowed(office: Office) -> None:
     assert listed("--created-before", "-1D") == []
 
 
-def test_the_boss_looks_into_another_s_box_and_an_agent_may_not(office: Office) -> None:
-    writer, reader = pair(office)
-    id_ = office.send(writer, reader)
-    words = ("envelope", "list", "--address", f"agent:{reader}", "--as")
-    assert office(*words, "boss").values("envelope-id") == [id_]
-    refused = office(*words, writer)
-    assert refused.rc == 1 and "code: boss_only" in refused.stderr
-
-
 def test_getting_shows_an_envelope_in_full_and_marks_nothing(office: Office) -> None:
     writer, reader = pair(office)
     id_ = office.send(writer, reader, "a\n\nb", subject="Two lines", priority="low", metadata={"k": [1]})
-    done = office("envelope", "get", "--as", reader, "--id", id_)
-    assert (done.rc, done.stderr) == (0, "")
+    done = office.ok("envelope", "get", "--as", reader, "--id", id_)
     assert done.values("subject") == ['"Two lines"'] and done.values("priority") == ["low"]
     assert done.values("metadata") == ['{"k": [1]}']
     assert "\ntext:\n> a\n>\n> b\n\nreceipt: arrived\n" in done.stdout
     assert office.envelope(id_)["read_at"] is None
     bare = office("envelope", "get", "--as", reader, "--id", id_.removeprefix("e"), "--json")
     assert bare.json["envelope"]["id"] == id_
-
-
-def test_a_foreign_envelope_is_not_found(office: Office) -> None:
-    writer, reader = pair(office)
-    id_ = office.send(writer, reader)
-    done = office("envelope", "get", "--as", office.agent(), "--id", id_)
-    missing = office("envelope", "get", "--as", reader, "--id", "e999999")
-    assert done.rc == missing.rc == 1
-    assert done.stderr.replace(id_, "ID") == missing.stderr.replace("e999999", "ID")
-
-
-def test_reading_shows_and_marks(office: Office) -> None:
-    writer, reader = pair(office)
-    ids = [office.send(writer, reader, text) for text in ("one", "two")]
-    done = office("envelope", "read", "--as", reader, "--id", ids[0], "--id", ids[1])
-    assert (done.rc, done.stderr) == (0, "")
-    assert done.values("envelope-id") == ids and len(done.values("read-at")) == 2
-    third = office.send(writer, reader)
-    assert office("envelope", "list", "--as", reader, "--unread").values("envelope-id") == [third]
 
 
 # --- ack, cancel, archive, trash, restore --------------------------------------------

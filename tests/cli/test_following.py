@@ -21,7 +21,7 @@ from hiboss.core.errors import HibossError
 from tests.support.cli import HIBOSS, SECONDS, Office, open_office
 from tests.support.parties import Party
 from tests.support.scripted_channels import SCRIPTED, Place
-from tests.support.talk import chatting, gated, said, talking
+from tests.support.talk import gated, said, talking
 from tests.support.waits import wait_until
 
 if TYPE_CHECKING:
@@ -261,22 +261,6 @@ def test_a_restart_of_the_daemon_loses_and_doubles_nothing(office: Office, conve
         tell_boss(office, name, f"{number} after")
         found += follow(client, lambda texts, number=number: f"{number} after" in texts)
     assert found == [one["text"] for one in said(office, name)] and len(found) == 6
-
-
-def test_a_chat_of_somebody_else_goes_on_after_a_restart_too(office: Office) -> None:
-    name, other = office.agent(), office.agent()
-    with chatting(office, name, "--as", other, columns=120) as terminal:
-        office.send(name, other, "before the storm")
-        terminal.see("before the storm")
-        office.daemon.kill()
-        terminal.see("The daemon is away")
-        start_again(office)
-        office.send(name, other, "in the storm")  # before or after the chat is there again
-        terminal.see("The daemon is back.", "in the storm")
-        terminal.enter("after the storm", "\n  after the storm")
-        terminal.see_last(">")
-        for text in ("before the storm", "in the storm", "after the storm"):
-            assert terminal.text.count(text) == 1
 
 
 def test_a_name_that_belongs_to_a_new_agent_is_a_new_conversation(

@@ -54,8 +54,7 @@ def test_groups_are_listed_mine_the_open_ones_and_all(office: Office) -> None:
     every = office("group", "list", "--all", "--count", "--as", "boss")
     assert {"closed", "topic"} <= set(every.values("name")) and int(every.values("total")[0]) >= 3
     assert office("group", "list", "--open", "--all", "--as", "boss").rc == 2
-    page = office("group", "list", "-n", "1", "--as", ada)
-    [cursor] = page.values("next-cursor")
+    [cursor] = office("group", "list", "-n", "1", "--as", ada).values("next-cursor")
     assert office("group", "list", "--after", cursor, "--as", ada).values("name") == ["topic"]
     assert office("group", "list", "--archived", "--as", ada).stdout == "no-groups: true\n"
     screen = on_terminal(office, "group", "list", "--as", ada, env=PLAIN).stdout

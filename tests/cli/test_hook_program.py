@@ -114,8 +114,7 @@ def test_a_codex_without_a_person_is_not_attached(ada: Boss, harness: Harness, t
     [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"session_id": 5}', b'{"hook_event_name": "New"}', b"{}{}"],
 )
 def test_an_odd_event_is_answered_with_nothing(harness: Harness, stdin: bytes) -> None:
-    env = {**harness.variables(), "CLAUDE_PID": str(harness.process.pid)}
-    assert hooked(env, stdin) == SILENT
+    assert hooked({**harness.variables(), "CLAUDE_PID": str(harness.process.pid)}, stdin) == SILENT
 
 
 def test_a_home_that_does_not_exist_is_left_alone(harness: Harness, tmp_path: Path) -> None:
@@ -169,8 +168,7 @@ def test_one_waiter_waits_for_a_harness(ada: Boss, harness: Harness) -> None:
     harness.start()
     first = harness.waiter
     wait_until(lambda: waits(ada, harness))
-    second = harness.arm()
-    assert harness.join(second) == SILENT
+    assert harness.join(harness.arm()) == SILENT
     assert not gone(first or 0) and waits(ada, harness)
 
 

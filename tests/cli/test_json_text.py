@@ -40,8 +40,7 @@ OTHER = HookCommand(program="/home/zoé/my programs/hiboss", agent="nex", home="
 @st.composite
 def layouts(draw: st.DrawFn, value: Any) -> str:
     """A value as JSON text with any white space between its parts, and any way to write its texts."""
-    styles: list[Any] = ["any", "minified", 2, 4, "\t", 0]
-    style = draw(st.sampled_from(styles))
+    style = draw(st.sampled_from(["any", "minified", 2, 4, "\t", 0]))
     ascii_ = draw(st.booleans())
     if style == "any":
         return draw(BLANK) + _laid_out(draw, value, ascii_) + draw(BLANK)

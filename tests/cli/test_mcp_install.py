@@ -58,8 +58,7 @@ class Desk:
     def done(self, *words: str, **env: str) -> dict[str, Any]:
         done = self(*words, "--json", **env)
         assert (done.rc, done.stderr) == (0, ""), done.stderr
-        found: dict[str, Any] = done.json
-        return found
+        return done.json
 
     def install(self, client: str, *more: str) -> dict[str, Any]:
         return self.done("install", "--client", client, "--agent", "nex", *more)
@@ -221,8 +220,7 @@ def test_mode_and_links_stay_and_only_ones_own_settings_are_copied(desk: Desk) -
     result = desk.install("claude")
     assert desk.file("claude").is_symlink() and stat.S_IMODE(real.stat().st_mode) == 0o640
     assert Path(result["backup"]).read_text() == "{}\n"
-    shared = desk.file("claude", "project")
-    shared.write_text("{}\n")
+    desk.file("claude", "project").write_text("{}\n")
     assert desk.install("claude", "--scope", "project")["backup"] is None
     assert [one.name for one in desk.project.iterdir()] == [".mcp.json"]
 

@@ -255,8 +255,7 @@ def test_a_huge_line_is_dropped_and_its_sender_hears_of_it(rig: PumpRig) -> None
 def test_while_the_worker_does_not_read_the_client_is_not_read(rig: PumpRig) -> None:
     worker = rig.opened()
     assert rig.process.stdin is not None
-    number = write_until_full(rig.process.stdin.fileno(), LONG_LINE, 64 * MIB)
-    for _ in range(number):
+    for _ in range(write_until_full(rig.process.stdin.fileno(), LONG_LINE, 64 * MIB)):
         assert worker.line() == LONG_LINE
 
 

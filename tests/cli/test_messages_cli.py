@@ -162,8 +162,7 @@ def test_threads_are_listed_and_shown_with_their_messages(office: Office) -> Non
 
 def test_the_chain_of_an_envelope_begins_with_the_first_message(office: Office) -> None:
     writer, reader = pair(office)
-    number = office.send(writer, reader, "root")
-    answer = reply(office, reader, number, "second")
+    answer = reply(office, reader, office.send(writer, reader, "root"), "second")
     last = reply(office, writer, answer, "third")
     done = ok(office("envelope", "thread", last, "--as", reader))
     texts = [line for line in done.stdout.splitlines() if line.startswith("> ")]
@@ -174,8 +173,7 @@ def test_the_chain_of_an_envelope_begins_with_the_first_message(office: Office) 
 def test_the_chain_has_a_line_for_what_one_may_not_see(office: Office) -> None:
     writer, reader = pair(office)
     third = office.agent()
-    number = office.send(writer, reader, "root")
-    back = office.send(reader, third, "back", reply_to=number)
+    back = office.send(reader, third, "back", reply_to=office.send(writer, reader, "root"))
     lines = ok(office("envelope", "thread", back, "--as", third)).stdout.splitlines()
     assert (
         lines[:2] == ["(messages that you may not see)", ""] and "> back" in lines and "> root" not in lines

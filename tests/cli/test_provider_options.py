@@ -35,8 +35,7 @@ def settings(office: Office, name: str) -> dict[str, object]:
     sent = office("send", name, "what do you have?", "--as", "boss").record["id"]
     wait_until(lambda: office.envelope(sent)["status"] == "done")
     [last] = office("inbox", "--from", name, "-n", "1", "--peek", "--json", "--as", "boss").json["envelopes"]
-    found: dict[str, object] = json.loads(last["text"])
-    return found
+    return json.loads(last["text"])
 
 
 def test_providers_are_listed_with_their_options(office: Office) -> None:
@@ -63,8 +62,7 @@ def test_flags_of_every_type_become_settings(office: Office, key: str, tmp_path:
         "--speed",
         "fast",
     )
-    done = office("agent", "set", name, "--as", "boss", "--provider", "choosy", *given, cwd=str(tmp_path))
-    assert (done.rc, done.stderr) == (0, "")
+    done = office.ok("agent", "set", name, "--as", "boss", "--provider", "choosy", *given, cwd=str(tmp_path))
     assert KEY not in done.stdout and done.record["size"] == "7"
     assert settings(office, name) == {
         "key": KEY,
@@ -174,8 +172,7 @@ def test_a_wrong_option_is_explained(office: Office, given: tuple[str, ...], tol
 
 def test_an_option_of_several_providers_is_read_as_the_one_that_is_meant(office: Office) -> None:
     """--loud is a switch of choosy and of seeker, and a text of finder."""
-    name = office.agent()
-    words = ("agent", "set", name, "--as", "boss")
+    words = ("agent", "set", office.agent(), "--as", "boss")
     unclear = office(*words, "--loud")
     assert (
         unclear.rc == 2

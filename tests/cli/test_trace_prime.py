@@ -17,24 +17,19 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
     """nex thinks with the demo provider; kai fetches its mail."""
     with open_office(tmp_path_factory.mktemp("d")) as running:
-        boss = running.token("boss")
-        running.daemon.call("agent.set", token=boss, name="nex", provider="demo")
+        running.daemon.call("agent.set", token=running.token("boss"), name="nex", provider="demo")
         running.daemon.register("kai", role="reviewer", description="reads what others wrote")
         yield running
 
 
 def sent(office: Office, *words: str) -> str:
-    done = office("send", *words)
-    assert (done.rc, done.stderr) == (0, "")
-    return done.record["id"]
+    return office.ok("send", *words).record["id"]
 
 
 def test_a_trace_prints_the_steps_of_an_envelope_with_local_times_and_what_came_of_it(office: Office) -> None:
     number = sent(office, "nex", "hello")
     wait_until(lambda: office.envelope(number)["status"] == "done")
-    done = office("trace", number)
-    assert (done.rc, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    lines = office.ok("trace", number).stdout.splitlines()
     assert f"{number} to agent:nex: done" in lines and 'says: "hello"' in lines
     words = [line.split(" ", 3)[3] for line in lines if re.match(rf"  {TIME} (?!m)", line)]
     assert [re.sub(r"r\d+", "r1", one) for one in words] == [
@@ -88,8 +83,7 @@ def test_the_error_of_a_program_cannot_look_like_a_line_of_a_trace(office: Offic
 
 
 def test_prime_prints_the_briefing_of_whoever_calls(office: Office) -> None:
-    done = office("prime", "--as", "kai")
-    assert (done.rc, done.stderr) == (0, "")
+    done = office.ok("prime", "--as", "kai")
     first = 'You are agent:kai, role "reviewer", description "reads what others wrote", level standard, mode pull.'
     assert done.stdout.splitlines()[0] == first
     assert office("prime").stdout.startswith("You are the boss")

@@ -118,8 +118,7 @@ def test_a_digest_holds_ten_messages_of_two_thousand_characters_each(office: Off
     for number, text in zip(numbers, messages, strict=False):
         assert len("envelope-id: " + text.removesuffix("\n\n")) <= 2_000
         assert f"hiboss envelope get {number}" in text  # where the rest is
-    rest = office("watch", "--as", bob, "--after", cursor)
-    assert rest.values("envelope-id") == numbers[10:]
+    assert office("watch", "--as", bob, "--after", cursor).values("envelope-id") == numbers[10:]
 
 
 def test_a_second_watch_hears_that_one_is_armed(office: Office, bob: str) -> None:
@@ -171,8 +170,7 @@ def test_a_daemon_killed_ends_a_watch_with_6_too_and_none_at_all_is_3(passing: O
     with watching(passing, "nex", "--json") as watch:
         passing.daemon.kill()
         done = ended(watch)
-    assert (done.rc, done.stdout) == (STOPPED, "")
-    assert done.error["code"] == "hung_up"
+    assert (done.rc, done.stdout, done.error["code"]) == (STOPPED, "", "hung_up")
     for words in (("watch",), WAIT, ("poll",)):
         unreachable = passing(*words, "--as", "nex")
         assert (unreachable.rc, unreachable.stdout) == (UNREACHABLE, "")

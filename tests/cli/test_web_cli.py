@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.support.cli import Done, Office, Shell
-from tests.support.web_clients import RestClient, WebDaemon, kept_port, web_daemon
+from tests.support.web_clients import RestClient
+from tests.support.web_daemons import WebDaemon, kept_port, web_daemon
 
 # What a browser is given, what it can read, and what everybody can see of its process.
 BROWSER = """#!/bin/sh
@@ -126,8 +127,7 @@ def test_json_shows_the_same(desk: Desk) -> None:
 
 def test_the_boss_makes_a_link_for_another_person_and_people_only_for_themselves(desk: Desk) -> None:
     for words in (["--user", "mia"], ["--as", "mia"], ["--as", "mia", "--user", "user:mia"]):
-        link = desk("web", "--print", *words).record["url"]
-        assert log_in(desk, link)["address"] == "user:mia"
+        assert log_in(desk, desk("web", "--print", *words).record["url"])["address"] == "user:mia"
     assert "code: boss_only\n" in desk("web", "--print", "--as", "mia", "--user", "boss").stderr
     assert "code: unknown_user\n" in desk("web", "--print", "--user", "nobody").stderr
     refused = desk("web", "--as", "nex", env=desk.browser())

@@ -131,8 +131,7 @@ class CounterRig(CommandRig):
         return [{"program": "wc"}]
 
     def make(self) -> Provider:
-        made: Provider = counter.Counter(Options())
-        return made
+        return counter.Counter(Options())
 
     def answers_for(self, text: str, **usage: Any) -> None:
         pytest.skip("it reports no usage")

@@ -27,8 +27,7 @@ class ChangingPlace(LivePlace):
         assert self.owner.call("message.edit", id=number, text=text)["changed"]
 
     def delete(self, number: str) -> dict[str, Any]:
-        answer: dict[str, Any] = self.owner.call("message.delete", id=number)
-        return answer
+        return self.owner.call("message.delete", id=number)
 
     def left(self) -> list[dict[str, Any]]:
         """Return the changes here that are not made."""

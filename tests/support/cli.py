@@ -112,6 +112,12 @@ class Shell:
         status, out, err = command_server.call([HIBOSS, *words], given, where, environment, SECONDS)
         return Done(rc=status, stdout=out.decode(), stderr=err.decode())
 
+    def ok(self, *words: str, **more: Any) -> Done:
+        """Run what must succeed without a word on standard error."""
+        done = self(*words, **more)
+        assert (done.rc, done.stderr) == (0, "")
+        return done
+
     def sh(self, script: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> Done:
         """Run a line of shell, in which `hiboss` is the command."""
         path = f"{os.path.dirname(HIBOSS)}:{os.environ['PATH']}"
@@ -207,9 +213,7 @@ class Office(Shell):
 
     def envelope(self, id_: str) -> dict[str, Any]:
         """An envelope as the daemon has it."""
-        answer = self.daemon.call("envelope.get", token=self.token("boss"), id=id_)
-        found: dict[str, Any] = answer["envelope"]
-        return found
+        return self.daemon.call("envelope.get", token=self.token("boss"), id=id_)["envelope"]
 
 
 @contextmanager

@@ -18,7 +18,8 @@ from hiboss.api.operation import REGISTRY, Level
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import answers, line
 from tests.support.waits import wait_until
-from tests.support.web_clients import RestClient, WebDaemon, WebSocketClient, open_websocket
+from tests.support.web_clients import RestClient, WebSocketClient, open_websocket
+from tests.support.web_daemons import WebDaemon
 
 Answer = dict[str, Any]  # with `result` or `error`
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)")
@@ -119,8 +120,7 @@ def masked(method: str, answer: Answer) -> Answer:
     if "result" in answer and method in MOVES:
         kept = {key: one for key, one in answer["result"].items() if key not in MOVES[method]}
         answer = {"result": kept}
-    found: Answer = json.loads(TIME.sub("time", json.dumps(answer)))
-    return found
+    return json.loads(TIME.sub("time", json.dumps(answer)))
 
 
 class DoorDaemon(RunningDaemon):
@@ -148,8 +148,7 @@ class DoorDaemon(RunningDaemon):
         if isinstance(self.through, WebSocketDoor):
             self.asked |= {one["method"] for one in batch}
             return self.through.client.exchange(batch, answers=answers)
-        found = [self._ask(one["method"], one["params"]) | {"id": one["id"]} for one in batch]
-        return [found]
+        return [[self._ask(one["method"], one["params"]) | {"id": one["id"]} for one in batch]]
 
     def _ask(self, method: str, params: dict[str, Any]) -> Answer:
         self.asked.add(method)

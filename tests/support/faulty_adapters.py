@@ -308,8 +308,7 @@ def _raise_for(where: str, root: str) -> None:
 
 
 def _evaluated(expression: str) -> BaseException:
-    error: BaseException = eval(expression, {"asyncio": asyncio, **vars(failures), **vars(datetime)})
-    return error
+    return eval(expression, {"asyncio": asyncio, **vars(failures), **vars(datetime)})
 
 
 DEAF = [DeafStart, DeafListen, DeafPost, DeafStop]

@@ -28,12 +28,10 @@ class Desk:
     def done(self, *words: str, **env: str) -> dict[str, Any]:
         done = self(*words, "--json", **env)
         assert (done.rc, done.stderr) == (0, ""), done.stderr
-        found: dict[str, Any] = done.json
-        return found
+        return done.json
 
     def status(self, client: str = "claude", **env: str) -> dict[str, Any]:
-        found: list[dict[str, Any]] = self.done("status", "--client", client, **env)["clients"]
-        (one,) = found
+        (one,) = self.done("status", "--client", client, **env)["clients"]
         return one
 
     def install(self, client: str = "claude", *more: str, **env: str) -> dict[str, Any]:

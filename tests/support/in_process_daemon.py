@@ -76,8 +76,7 @@ class InProcessDaemon(FrozenDaemon):
 
     async def get(self, number: str) -> Envelope:
         answer: Envelope = await self.ask("envelope.get", id=number)
-        envelope: Envelope = answer["envelope"]
-        return envelope
+        return answer["envelope"]
 
     # --- reading and changing the database --------------------------------------------
 

@@ -69,8 +69,7 @@ class WorkerConnection:
         assert self._connection.recv(1 << 16)
 
     def receive(self) -> Message:
-        found: Message = json.loads(self.line())
-        return found
+        return json.loads(self.line())
 
     def take(self, method: str) -> Message:
         message = self.receive()
@@ -260,8 +259,7 @@ class PumpRig:
         return line + b"\n"
 
     def receive(self) -> Message:
-        found: Message = json.loads(self.line())
-        return found
+        return json.loads(self.line())
 
     def ended(self) -> tuple[int, bytes, str]:
         """How it ended by itself: the exit status, the rest of its output, its standard error."""

@@ -214,8 +214,7 @@ class Worker(Party):
 def begin(boss: Boss, worker: Worker, script: str = f"exec {SLEEP}") -> tuple[str, str]:
     """Let a worker work on a message, with this script; return the envelope, and the run under way."""
     worker.program.does(script)
-    number = boss.tell(worker)
-    return number, str(worker.under_way()["id"])
+    return boss.tell(worker), str(worker.under_way()["id"])
 
 
 # --- what must be true when runs are over ---------------------------------------------------

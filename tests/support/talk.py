@@ -214,5 +214,4 @@ def said(office: Office, name: str) -> list[dict[str, Any]]:
     """What the boss and an agent have said to each other."""
     whom = {"with": f"agent:{name}", "page_size": 100}
     answer = office.daemon.call("conversation.messages", token=office.token("boss"), **whom)
-    found: list[dict[str, Any]] = answer["envelopes"]
-    return found
+    return answer["envelopes"]

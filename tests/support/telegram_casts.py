@@ -115,8 +115,7 @@ class Cast:
 
     def post_of(self, agent: PythonAgent, chat: Chat, person: Person | None = None) -> Message:
         """Let somebody name an agent in a chat, and return what it answers."""
-        asked = (person or self.ada).says(chat, f"@{agent.name} are you there?")
-        return answer_to(chat, asked)
+        return answer_to(chat, (person or self.ada).says(chat, f"@{agent.name} are you there?"))
 
     def answers(self, chat: Chat, text: str, **how: Any) -> str:
         """Let Ada write something, and return the text of the answer."""

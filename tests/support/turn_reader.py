@@ -211,8 +211,7 @@ def _value(key: str, match: re.Match[str]) -> str:
 
 def _string(quoted: str) -> str:
     _expect(not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029]", quoted), "a string is not on one line")
-    found: str = json.loads(quoted)
-    return found
+    return json.loads(quoted)
 
 
 def _content(header: dict[str, str], lines: list[str]) -> Read:

@@ -1,15 +1,20 @@
-"""Asks in Telegram: buttons, replies and /answer; from a program to the phone and back."""
+"""Asks and permissions in Telegram: buttons, replies and /answer; from a program to the phone and back; and edits of answers."""
 
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 
 from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
+from tests.agents.test_permission_asks import PERMITS, does
+from tests.support.cli import Shell
 from tests.support.python_agents import PythonAgent, wait_until_idle
+from tests.support.shell_agents import Worker, end_all
+from tests.support.telegram_bots import TelegramDaemon
 from tests.support.telegram_casts import Cast, Stage
 from tests.support.waits import wait_until
 
@@ -208,8 +213,7 @@ def test_the_buttons_go_when_an_ask_is_settled_before_its_post_is_confirmed(scen
 
 def test_the_end_of_an_ask_is_told_in_the_chat_where_it_was_asked(theatre: Stage) -> None:
     scene = Scene(theatre, ENDER.replace('timeout="1h"', 'timeout="1s", default="Not today"'))
-    post = scene.asks()
-    scene.loses_buttons(post)
+    scene.loses_buttons(scene.asks())
     scene.chat.wait_for_text("so the answer is Not today")
     assert scene.state() == ("expired", "Not today")
 
@@ -226,3 +230,188 @@ def test_an_ask_of_a_turn_that_no_chat_began_goes_where_the_boss_is_reached(thea
         cast.ada.presses(post, data).wait()
     # It had no turn: what it says to the answer goes to where that was given.
     chat.wait_for_text("heard Answer to")
+
+
+# --- what the boss edits --------------------------------------------------------------
+
+
+PERMIT = """
+say("ask", text="May I run this?", tool="Bash", detail="rm x", subject="rm x")
+say("final", text="You said " + hear()["option"])
+"""
+
+
+def revisions(scene: Scene) -> int:
+    return len(scene.office.rows("SELECT * FROM revision"))
+
+
+@pytest.mark.parametrize("way", ["reply", "command"])
+def test_an_answer_that_is_edited_later_stays_as_it_was_and_ada_is_told(scene: Scene, way: str) -> None:
+    post = scene.asks()
+    scene.chat.wait_for_text("I asked.")
+    before = revisions(scene)
+    written = {"reply": "{}", "command": f"/answer {scene.number} {{}}"}[way]
+    said = scene.ada.says(scene.chat, written.format("Yes"), reply_to=post if way == "reply" else None)
+    scene.chat.wait_for_text("I was told: Yes")
+    scene.ada.edits(said, written.format("Not today"))
+    scene.chat.wait_for_text(f"{scene.number} was answered before: Yes.")
+    assert scene.state() == ("answered", "Yes") and revisions(scene) == before
+    scene.ada.edits(said, written.format("no, I said"))  # again
+    told = f"{scene.number} was answered before: Yes."
+    scene.chat.wait_for(lambda found: sum(one.text.endswith(told) for one in found) == 2)
+    assert len(scene.agent.turns()) == 2
+
+
+def test_a_permission_that_was_given_stays_when_its_answer_is_edited(theatre: Stage, tmp_path: Path) -> None:
+    office, ada = theatre.office, theatre.ada
+    worker = Worker(office.daemon, tmp_path)
+    worker.change(settings={"input": "open"})
+    does(worker, PERMIT)
+    chat = ada.starts(office.bound_bot("permitbot", worker.name))
+    chat.wait_for_text("Commands of hiboss")
+    for way in ("{}", "/answer {ask} {}"):
+        ada.says(chat, "go")
+        found = chat.wait_for(lambda posts: any(one.buttons for one in posts))
+        post = next(one for one in found if one.buttons)
+        ask = office.boss.call("ask.list")["asks"][0]
+        assert "\nTool: Bash\nFor exactly: rm x\n\nMay I run this?\n\n1. allow" in post.text
+        said = ada.says(chat, way.format("allow", ask=ask["id"]), reply_to=post)
+        chat.wait_for(lambda posts: not any(one.buttons for one in posts))
+        ada.edits(said, way.format("deny", ask=ask["id"]))
+        chat.wait_for_text(f"{ask['id']} was answered before: allow.")
+        [question] = office.rows("SELECT * FROM message WHERE id = ?", int(ask["message"][1:]))
+        assert question["edited_at"] is None and question["text"].startswith("Tool: Bash")
+        assert office.boss.call("ask.get", id=ask["id"])["ask"]["answer"] == "allow"
+    end_all(office.daemon)
+
+
+def test_a_reply_that_becomes_an_option_by_an_edit_answers(scene: Scene) -> None:
+    post = scene.asks()
+    scene.chat.wait_for_text("I asked.")
+    said = scene.ada.says(scene.chat, "maybe", reply_to=post)
+    scene.posted("maybe")  # it was no answer, and is what the next question says
+    scene.ada.edits(said, "Yes")
+    scene.chat.wait_for_text("I was told: Yes")
+    first = scene.agent.program.notes()[0]
+    assert scene.office.boss.call("ask.get", id=first)["ask"]["answer"] == "Yes"
+    scene.ada.edits(said, "Not today")
+    scene.chat.wait_for_text(f"{first} was answered before: Yes.")
+    assert scene.office.boss.call("ask.get", id=first)["ask"]["answer"] == "Yes"
+
+
+def test_a_command_that_becomes_right_by_an_edit_answers(scene: Scene) -> None:
+    scene.asks()
+    scene.chat.wait_for_text("I asked.")
+    said = scene.ada.says(scene.chat, f"/answer {scene.number} maybe")
+    scene.chat.wait_for_text("maybe is no option")
+    scene.ada.edits(said, f"/answer {scene.number} perhaps")
+    scene.chat.wait_for_text("perhaps is no option")
+    scene.ada.edits(said, f"/answer {scene.number}\nYes")
+    scene.chat.wait_for_text(f"{scene.number} is answered: Yes.")
+    scene.chat.wait_for_text("I was told: Yes")
+    assert not any("/answer" in turn for turn in scene.agent.turns())
+
+
+def test_the_command_takes_its_option_from_another_line_too(scene: Scene) -> None:
+    scene.asks()
+    scene.ada.says(scene.chat, f"/answer {scene.number}\nYes")
+    scene.chat.wait_for_text(f"{scene.number} is answered: Yes.")
+
+
+# --- permissions ----------------------------------------------------------------------
+
+
+class PermissionScene:
+    """The boss, who writes to a worker from a phone; each has an account of its own."""
+
+    def __init__(self, office: TelegramDaemon, directory: Path, name: str) -> None:
+        self.worker = Worker(office.daemon, directory)
+        self.worker.change(settings={"input": "open"})
+        does(self.worker, PERMITS)
+        self.ada = office.api.add_person(f"Ada {name}")
+        self.bot = office.bound_bot(f"{name}bot", self.worker.name)
+        self.chat = office.pair(self.ada, self.bot)
+
+    def prompt(self, text: str, number: int = 1) -> Message:
+        """Wait until so many prompts with this text have buttons; return the last one."""
+
+        def found() -> list[Message]:
+            return [one for one in self.chat.messages if text in one.text and one.buttons]
+
+        wait_until(lambda: len(found()) == number)
+        return found()[-1]
+
+    def presses(self, prompt: Message, label: str) -> str:
+        [button] = [one for one in prompt.buttons if one.text == label]
+        return str(self.ada.presses(prompt, str(button.data)).wait()["text"])
+
+
+def test_a_permission_is_answered_and_remembered_by_a_button(office: TelegramDaemon, tmp_path: Path) -> None:
+    scene = PermissionScene(office, tmp_path, "rule")
+    scene.ada.says(scene.chat, "git push\ngit push\nls")
+    prompt = scene.prompt("git push")
+    labels = [one.text for one in prompt.buttons]
+    assert labels == ["allow", "deny", "allow for this session", "always allow exactly this"]
+    assert "allow" in scene.presses(prompt, "allow for this session")
+    wait_until(lambda: not prompt.buttons)
+    second = scene.prompt("ls")
+    [rule] = scene.worker.call("ask.rules")["rules"]
+    assert (rule["subject"], rule["session"], rule["answer"]) == ("git push", "s-1", "allow")
+    scene.presses(second, "deny")
+    scene.chat.wait_for_text(f"allow; allow by rule {rule['number']}; deny")
+
+
+def test_the_buttons_of_a_prompt_go_when_its_run_is_cancelled(office: TelegramDaemon, tmp_path: Path) -> None:
+    scene = PermissionScene(office, tmp_path, "late")
+    scene.ada.says(scene.chat, "git pull")
+    prompt = scene.prompt("git pull")
+    scene.worker.order("run.cancel", id=scene.worker.under_way()["id"])
+    wait_until(lambda: not prompt.buttons)
+    [ask] = scene.worker.call("ask.list", state="cancelled")["asks"]
+    assert office.boss.refusal("ask.answer", id=ask["id"], choice="allow") == "ask_settled"
+
+
+def test_a_long_permission_is_shortened_in_the_chat_only(office: TelegramDaemon, tmp_path: Path) -> None:
+    scene = PermissionScene(office, tmp_path, "long")
+    does(
+        scene.worker,
+        "say('ask', text='May I write this?', tool='Write', detail='x' * 100_000, subject='a')\nhear()\n",
+    )
+    before = len(scene.chat.messages)
+    scene.ada.says(scene.chat, "write it")
+    prompt = scene.prompt("May I write this?")
+    parts = [one for one in scene.chat.messages[before:] if "xxx" in one.text]
+    assert parts == [prompt] and "hiboss ask get q" in prompt.text
+    [ask] = scene.worker.call("ask.list")["asks"]
+    assert len(ask["question"]) > 100_000
+    scene.presses(prompt, "deny")
+    scene.worker.settled()
+
+
+def test_what_nobody_sees_in_a_permission_is_written_out(office: TelegramDaemon, tmp_path: Path) -> None:
+    scene = PermissionScene(office, tmp_path, "hidden")
+    hidden = "touch \\u202eevil\\u202c x\\u200by\\n\\x1b[8mrm -rf z"
+    does(scene.worker, f"say('ask', text='May I do this?', tool='Bash', detail='{hidden}')\nhear()\n")
+    scene.ada.says(scene.chat, "do it")
+    prompt = scene.prompt("May I do this?")
+    assert "touch \\u202eevil\\u202c x\\u200by\n\\u001b[8mrm -rf z" in prompt.text
+    [ask] = scene.worker.call("ask.list")["asks"]
+    assert ask["question"].endswith("touch \u202eevil\u202c x\u200by\n\x1b[8mrm -rf z")  # as it was asked
+    shown = Shell(office.daemon.home.path)("ask", "get", ask["id"], "--as", "boss").stdout
+    assert "touch \\u202eevil\\u202c x\\u200by" in shown and "\x1b" not in shown
+    scene.presses(prompt, "deny")
+    scene.worker.settled()
+
+
+def test_the_buttons_of_a_settled_prompt_go_also_after_a_flood_wait(
+    office: TelegramDaemon, tmp_path: Path
+) -> None:
+    scene = PermissionScene(office, tmp_path, "flood")
+    scene.ada.says(scene.chat, "git fetch")
+    prompt = scene.prompt("git fetch")
+    fault = office.api.fault("editMessageReplyMarkup", retry_after=1, times=2, chat=scene.chat.id)
+    [ask] = scene.worker.call("ask.list")["asks"]
+    office.boss.call("ask.answer", id=ask["id"], choice="deny")
+    wait_until(lambda: not prompt.buttons)
+    assert fault.hits == 2
+    scene.worker.settled()

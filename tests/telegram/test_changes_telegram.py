@@ -83,14 +83,6 @@ def test_an_edited_message_edits_its_post_with_its_markup(desk: Desk) -> None:
     assert post.revision == 1 and desk.posts() == [post]
 
 
-def test_an_edit_that_changes_nothing_to_see_is_a_success(desk: Desk) -> None:
-    number = desk.send("**one**", type="markdown")
-    desk.edit(number, "__one__")
-    [post] = desk.posts()
-    assert post.text == "one" and not post.edited
-    assert not [one for one in desk.notices() if number in one]
-
-
 def test_a_longer_text_adds_a_post_and_a_shorter_one_takes_it_back(desk: Desk) -> None:
     number = desk.send("short")
     desk.edit(number, LONG)
@@ -143,17 +135,6 @@ def test_a_deleted_message_is_taken_back_with_its_album(desk: Desk, tmp_path: Pa
     assert desk.posts() == [] and not [one for one in desk.notices() if number in one]
 
 
-def test_what_is_too_old_stays_and_the_sender_is_told(desk: Desk) -> None:
-    number = desk.send("one")
-    [post] = desk.posts()
-    post.date -= 49 * 3600
-    desk.delete(number)
-    assert desk.posts() == [post]
-    [told] = [one for one in desk.notices() if number in one]
-    assert f"{number} was not taken back from {address(desk.chat)}" in told
-    assert "can't be deleted" in told
-
-
 # --- reactions -------------------------------------------------------------------------------
 
 
@@ -185,13 +166,6 @@ def test_an_emoji_that_telegram_does_not_take_is_refused_with_some_that_it_takes
     assert desk.office.nex.get(number)["reactions"] == []
 
 
-def test_a_reaction_to_what_is_gone_is_told_to_the_agent(desk: Desk) -> None:
-    said, number = received(desk)
-    desk.bob.deletes(said)
-    desk.office.nex.call("reaction.set", id=number, emoji="👍")
-    wait_until(lambda: any("Your 👍 on" in one and address(desk.chat) in one for one in desk.notices()))
-
-
 def test_a_group_shows_it_too_and_what_the_boss_sets_by_command_it_does_not(desk: Desk) -> None:
     office = desk.office
     group = office.api.add_group("Team", [desk.bob, desk.bot])
@@ -205,50 +179,6 @@ def test_a_group_shows_it_too_and_what_the_boss_sets_by_command_it_does_not(desk
 
 
 # --- trouble ---------------------------------------------------------------------------------
-
-
-def test_while_the_network_is_down_all_waits_and_is_made_when_it_is_back(desk: Desk) -> None:
-    office, said_and_number = desk.office, received(desk, "are you there?")
-    said, received_number = said_and_number
-    edited, deleted = desk.send("one"), desk.send("to be deleted")
-    faults = [
-        office.api.fault(method, chat=desk.chat, do="drop", times=None)
-        for method in ("editMessageText", "deleteMessage", "setMessageReaction")
-    ]
-    office.nex.call("message.edit", id=edited, text="two")
-    office.nex.call("message.delete", id=deleted)
-    office.nex.call("reaction.set", id=received_number, emoji="👍")
-    wait_until(lambda: all(fault.hits for fault in faults))
-    failed = "SELECT 1 FROM post_change WHERE failures > 0"
-    wait_until(lambda: len(office.rows(failed)) == 2)
-    assert [one.text for one in desk.posts()] == ["one", "to be deleted"]
-    for fault in faults:
-        fault.clear()
-    office.boss.call("lane.retry", address=address(desk.chat))
-    desk.settle()
-    assert [one.text for one in desk.posts()] == ["two"]
-    wait_until(lambda: said.reactions_of(desk.bot) == ["👍"])
-
-
-def test_a_wait_that_telegram_names_is_kept_and_the_edit_made_by_itself_then(desk: Desk) -> None:
-    number = desk.send("one")
-    fault = desk.office.api.fault("editMessageText", chat=desk.chat, retry_after=1)
-    desk.edit(number, "two")
-    assert [one.text for one in desk.posts()] == ["two"] and fault.hits == 1
-    early = [one for one in desk.office.api.floods if one.during_wait and one.bot == desk.bot.id]
-    assert early == []
-
-
-def test_a_lost_answer_is_no_double_and_no_failure(desk: Desk) -> None:
-    office, number = desk.office, desk.send("one")
-    fault = office.api.fault("editMessageText", chat=desk.chat, do="lose_answer")
-    office.nex.call("message.edit", id=number, text="two")
-    wait_until(lambda: fault.hits == 1)
-    wait_until(lambda: bool(office.rows("SELECT 1 FROM post_change WHERE failures > 0")))
-    office.boss.call("lane.retry", address=address(desk.chat))
-    desk.settle()
-    assert [one.text for one in desk.posts()] == ["two"]
-    assert not [one for one in desk.notices() if number in one]
 
 
 def test_who_deletes_what_was_posted_without_an_answer_is_told_that_it_may_be_there(desk: Desk) -> None:

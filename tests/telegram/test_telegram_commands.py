@@ -92,18 +92,6 @@ def test_without_its_topic_mail_of_an_agent_comes_in_the_main_chat_and_with_it_i
     assert len(chat.topics) == 2
 
 
-def test_a_topic_that_the_boss_makes_himself_can_be_given_to_an_agent(theatre: Stage) -> None:
-    cast = Cast(theatre, topics=True)
-    chat = cast.private()
-    topic = cast.ada.creates_topic(chat, "Recipes")
-    assert cast.got(cast.ada.says(chat, "soup", topic=topic)) is cast.kai
-    place = address(chat, topic.id)
-    cast.office.boss.call("contact.route", contact=place, agent=cast.mia.name, binding=cast.binding)
-    asked = cast.ada.says(chat, "noodles", topic=topic)
-    assert cast.got(asked) is cast.mia
-    assert answer_to(chat, asked).topic == topic.id
-
-
 # --- commands --------------------------------------------------------------------------
 
 
@@ -137,8 +125,7 @@ def test_commands_in_a_topic_are_about_its_agent(theatre: Stage) -> None:
     cast = Cast(theatre, topics=True, topic=True)
     chat = cast.private()
     topic = cast.own_topic(chat, cast.mia)
-    asked = cast.ada.says(chat, "/status", topic=topic)
-    answer = answer_to(chat, asked)
+    answer = answer_to(chat, cast.ada.says(chat, "/status", topic=topic))
     assert (answer.text, answer.topic) == (f"system:\n{cast.mia.name}: idle", topic.id)
     assert cast.answers(chat, "/pause", topic=topic) == f"system:\n{cast.mia.name} is paused."
     assert cast.answers(chat, "/resume", topic=topic) == f"system:\n{cast.mia.name} gets turns again."

@@ -73,8 +73,7 @@ def test_whoever_sends_the_code_in_a_private_chat_is_the_boss(scene: Scene) -> N
 
 def test_a_wrong_code_is_what_a_stranger_writes(scene: Scene) -> None:
     code = scene.code()
-    wrong = code[:-1] + ("A" if code[-1] != "A" else "B")
-    chat = scene.says(scene.eve, wrong)
+    chat = scene.says(scene.eve, code[:-1] + ("A" if code[-1] != "A" else "B"))
     assert scene.state(chat) == "asking"
     assert scene.office.outcomes(chat) == ["held"]
     assert scene.office.boss.call("boss.get")["ids"] == {}
@@ -125,8 +124,7 @@ def test_a_code_in_a_group_does_not_count_for_anybody(scene: Scene) -> None:
 
 def test_an_id_that_is_set_before_he_writes_makes_his_first_words_his(scene: Scene) -> None:
     scene.is_boss(scene.ada)
-    chat = scene.says(scene.ada, "good morning")
-    assert scene.is_of_boss(chat, "good morning")
+    assert scene.is_of_boss(scene.says(scene.ada, "good morning"), "good morning")
 
 
 def test_an_id_that_is_set_later_lets_in_what_was_held_as_his_words(scene: Scene) -> None:
@@ -160,8 +158,7 @@ def test_two_bots_have_one_boss_and_each_his_own_chat(scene: Scene) -> None:
     first_chat = scene.office.pair(scene.ada, scene.bot)
     second_chat = scene.office.api.private_chat(scene.ada, second)
     answer = answer_to(second_chat, scene.ada.says(second_chat, "/status"))
-    assert answer.sender is second
-    assert "nex" in answer.text
+    assert answer.sender is second and "nex" in answer.text
     assert answer_to(first_chat, scene.ada.says(first_chat, "/status")).sender is scene.bot
     known = {one["account"] for one in scene.office.contacts(state="boss")}
     assert known == {f"@{scene.bot.name}", f"@{second.name}"}

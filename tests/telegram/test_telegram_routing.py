@@ -30,15 +30,8 @@ def test_a_reply_goes_to_the_agent_that_wrote_it_though_another_one_leads(theatr
     chat = cast.private() if where == "private" else cast.group()
     post = cast.post_of(cast.mia, chat)
     assert cast.got(cast.ada.says(chat, "and tomorrow?", reply_to=post)) is cast.mia
+    assert cast.got(cast.ada.says(chat, f"@{cast.kai.name} is wrong, then?", reply_to=post)) is cast.mia
     assert cast.got(cast.ada.says(chat, "and today?")) is cast.kai
-
-
-def test_a_reply_to_what_an_agent_sent_by_itself_goes_to_it(theatre: Stage) -> None:
-    cast = Cast(theatre)
-    group = cast.group()
-    cast.mia.send(address(group), text="the build is red")
-    post = group.wait_for_text("the build is red")
-    assert cast.got(cast.bob.says(group, "which one?", reply_to=post)) is cast.mia
 
 
 def test_a_reply_that_comes_before_its_post_was_confirmed_waits_for_it(theatre: Stage) -> None:
@@ -47,18 +40,10 @@ def test_a_reply_that_comes_before_its_post_was_confirmed_waits_for_it(theatre: 
     theatre.office.wait_until_posted(group)
     late = theatre.office.api.fault("sendMessage", chat=group, do="hang", carry_out=True)
     cast.mia.send(address(group), text="the build is red")
-    post = group.wait_for_text("the build is red")
-    reply = cast.bob.says(group, "which one?", reply_to=post)
+    reply = cast.bob.says(group, "which one?", reply_to=group.wait_for_text("the build is red"))
     wait_until(lambda: theatre.office.outcomes(group)[-1:] == [None])
     late.release()
     assert cast.got(reply) is cast.mia
-
-
-def test_a_reply_goes_to_the_writer_whoever_is_named_in_it(theatre: Stage) -> None:
-    cast = Cast(theatre)
-    chat = cast.private()
-    post = cast.post_of(cast.mia, chat)
-    assert cast.got(cast.ada.says(chat, f"@{cast.kai.name} is wrong, then?", reply_to=post)) is cast.mia
 
 
 def test_a_reply_of_the_boss_to_his_own_words_goes_to_whom_they_went(theatre: Stage) -> None:
@@ -127,13 +112,6 @@ def test_a_chat_that_is_given_to_an_agent_gives_it_also_the_topics_without_one(t
     assert cast.got(cast.bob.says(forum, f"{tag} one")) is cast.mia
     assert cast.got(cast.bob.says(forum, f"{tag} two", topic=topic)) is cast.mia
     assert cast.got(cast.bob.says(forum, f"{tag} three", topic=own)) is cast.kai
-
-
-def test_nothing_is_given_to_an_agent_that_the_bot_does_not_serve(theatre: Stage) -> None:
-    cast = Cast(theatre)
-    group = cast.group()
-    params = {"contact": address(group), "agent": "nex"}
-    assert cast.office.boss.refusal("contact.route", **params) == "not_bound"
 
 
 def test_a_thread_of_replies_is_no_topic(theatre: Stage) -> None:

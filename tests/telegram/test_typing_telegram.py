@@ -50,8 +50,7 @@ def test_a_person_who_was_given_a_conversation_types_by_the_account_of_the_agent
     office: TelegramDaemon,
 ) -> None:
     _, chat, number = talk(office, "Gus")
-    registered = office.boss.call("user.register", name="ann")
-    ann = Party(office.daemon, "user:ann", registered["token"])
+    ann = Party(office.daemon, "user:ann", office.boss.call("user.register", name="ann")["token"])
     assert ann.refusal("presence.typing", conversation=number) == "not_found"
     office.boss.call("control.send", event="stream.handoff", conversation=number, to=ann.address)
     assert ann.call("presence.typing", conversation=number)["changed"] is True

@@ -35,5 +35,5 @@ def test_in_a_soak_every_row_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_soak_runs_the_modules_that_leave_rows_out() -> None:
     found = bulk_soak.modules()
-    assert "tests/web/test_door_errors.py" in found and "tests/cli/test_bad_input_cli.py" in found
+    assert "tests/web/test_door_contract.py" in found and "tests/cli/test_bad_input_cli.py" in found
     assert "tests/cli/test_help.py" not in found

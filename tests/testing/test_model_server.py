@@ -27,8 +27,7 @@ def server() -> Iterator[ModelServer]:
 def test_a_text_comes_word_by_word_with_its_usage(server: ModelServer, kind: type[Client]) -> None:
     server.script(Say("hello dear boss", tokens_in=20, cached=300, tokens_out=4))
     answer = kind(server).ask("good morning")
-    assert answer.deltas == ["hello", " dear", " boss"]
-    assert answer.text == "hello dear boss"
+    assert (answer.deltas, answer.text) == (["hello", " dear", " boss"], "hello dear boss")
     assert (answer.tokens_in, answer.tokens_out, answer.ended) == (320, 4, True)
 
 

@@ -165,6 +165,5 @@ def test_models_are_listed_and_tokens_counted(server: ModelServer) -> None:
     assert listed.json()["data"]
     assert httpx.get(f"{server.openai_url}/models").status_code == 401
     counted = {name: value for name, value in MESSAGES.items() if name != "max_tokens"}
-    found = post(server, "/v1/messages/count_tokens", counted)
-    assert found.json()["input_tokens"] > 0
+    assert post(server, "/v1/messages/count_tokens", counted).json()["input_tokens"] > 0
     assert post(server, "/v1/messages/count_tokens", {**counted, "messages": []}).status_code == 400

@@ -72,8 +72,7 @@ def test_a_wrong_token_is_refused_with_where_to_get_the_right_one(rig: TelegramR
 
 
 def test_blanks_around_a_token_do_not_matter(rig: TelegramRig) -> None:
-    found = check(rig, {"adapter_token": f" {rig.bot.token}\n"}, rig.home)
-    assert found == checked(rig)
+    assert check(rig, {"adapter_token": f" {rig.bot.token}\n"}, rig.home) == checked(rig)
 
 
 def test_the_adapter_is_known_without_importing_the_library() -> None:
@@ -139,8 +138,7 @@ async def test_the_token_is_in_no_error_and_no_log_line(
         for one in failing:
             one.clear()
     secret = rig.bot.token.partition(":")[2]
-    assert secret not in "\n".join(shown)
-    assert secret not in caplog.text
+    assert secret not in "\n".join(shown) and secret not in caplog.text
     assert [one for one in caplog.records if secret in f"{one.args} {one.exc_text}"] == []
 
 

@@ -252,8 +252,7 @@ def test_odd_entities_mention_nobody() -> None:
 )
 def test_a_command_at_the_start_acts(text: str, words: str, name: str, arguments: str) -> None:
     found = decode.update(command(text, words), 0, ME)
-    assert found.act is not None
-    assert found.act == found.about
+    assert found.act is not None and found.act == found.about
     act = found.act
     assert (act.kind, act.command, act.arguments, act.text) == ("command", name, arguments, text)
 
@@ -279,8 +278,7 @@ def test_a_command_at_the_start_acts(text: str, words: str, name: str, arguments
 )
 def test_what_only_looks_like_a_command_does_not_act(raw: dict[str, Any]) -> None:
     found = decode.update(raw, 0, ME)
-    assert found.act is None
-    assert found.about is not None
+    assert found.act is None and found.about is not None
     assert found.about.kind in ("message", "edit")
 
 
@@ -406,8 +404,7 @@ def test_no_update_makes_it_raise() -> None:
 
 def _look(raw: Any) -> None:
     found = decode.update(raw, 0, ME)
-    assert found.id
-    assert found.chat
+    assert found.id and found.chat
     assert not set(found.chat) & set(" :/")
     assert json.loads(json.dumps(found.raw)) == found.raw
     assert decode.album(found.raw) in (None, "9", "text")

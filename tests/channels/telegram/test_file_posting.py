@@ -229,8 +229,7 @@ async def test_a_picture_that_went_as_a_document_goes_so_again(
     file = made_file(tmp_path, "a.png", PNG)
     Path(file.path).write_bytes(b"no picture")
     (first,) = await post_all(adapter, rig.letter("", files=(file,)))
-    again = file._replace(platform_id=first.files[0])
-    await post_all(adapter, rig.letter("", files=(again,)))
+    await post_all(adapter, rig.letter("", files=(file._replace(platform_id=first.files[0]),)))
     assert kinds_of(posts(rig)) == ["document"] * 2
     assert [one.method for one in rig.api.calls if one.method.startswith("send")][2:] == ["sendDocument"]
     assert uploads(rig)[-1] == []
@@ -272,8 +271,7 @@ async def test_an_album_of_known_and_new_files_uploads_only_the_new_ones(
 ) -> None:
     one, two = made_file(tmp_path, "1.pdf", PDF), made_file(tmp_path, "2.pdf", PDF)
     (first,) = await post_all(adapter, rig.letter("", files=(one,)))
-    known = one._replace(platform_id=first.files[0])
-    await post_all(adapter, rig.letter("", files=(known, two)))
+    await post_all(adapter, rig.letter("", files=(one._replace(platform_id=first.files[0]), two)))
     assert uploads(rig) == [["1.pdf"], ["2.pdf"]]
     assert [post.files[-1].name for post in posts(rig)] == ["1.pdf", "1.pdf", "2.pdf"]
 

@@ -102,8 +102,7 @@ def test_a_file_over_20_mb_is_left_out_and_the_note_says_why(
         rig.bot.inject({"message": message.as_json()})
     (found,) = digested(rig, tmp_path)
     assert (found.text, found.files) == ("see", ())
-    assert found.note is not None
-    assert "film.mkv" in found.note
+    assert found.note is not None and "film.mkv" in found.note
     assert ("21.0 MB" if declared else "more than 20 MB") in found.note
 
 

@@ -37,8 +37,7 @@ async def test_nothing_that_waits_is_dropped_at_a_first_start(rig: TelegramRig) 
 async def test_it_asks_for_every_kind_of_update_that_it_knows(rig: TelegramRig) -> None:
     async with polling_adapter(rig, Taker(rig)):
         await asyncio.to_thread(rig.api.wait_for_call, "getUpdates")
-    asked = rig.api.calls_of("getUpdates")[0].params
-    allowed = json.loads(asked["allowed_updates"])
+    allowed = json.loads(rig.api.calls_of("getUpdates")[0].params["allowed_updates"])
     assert {"message", "edited_message", "message_reaction", "callback_query", "my_chat_member"} <= {*allowed}
 
 
@@ -348,8 +347,7 @@ async def test_a_gap_of_more_than_a_day_is_told_once(rig: TelegramRig) -> None:
         rig.comes_in("a")
         await until(lambda: take.updates)
     first, *others = take.calls
-    assert first.missed is not None
-    assert first.missed[0] == before
+    assert first.missed is not None and first.missed[0] == before
     assert first.missed[1] == first.position["at"]
     assert [one.missed for one in others] == [None] * len(others)
     async with polling_adapter(rig, take):

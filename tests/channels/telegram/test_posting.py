@@ -181,8 +181,7 @@ async def test_only_the_first_chunk_is_a_reply_and_only_the_last_text_has_the_bu
     ]
     await adapter.remove_buttons(rig.chat, ids[1])
     await adapter.remove_buttons(rig.chat, ids[1])  # there are none any more
-    assert posts[1] is not None
-    assert posts[1].buttons == []
+    assert posts[1] is not None and posts[1].buttons == []
 
 
 async def test_buttons_of_a_letter_without_text_are_under_its_last_file(

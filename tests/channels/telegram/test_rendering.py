@@ -199,8 +199,7 @@ def test_what_stands_in_front_is_plain_and_the_subject_is_bold() -> None:
     assert chunk.text == "*nex*:\nits _subject_\n\na"
     assert formatted(chunk) == ["bold its _subject_", "bold a"]
     (chunk,) = rendering.render(letter("7", front + "- a", type="markdown", front=len(front)))
-    assert chunk.text == "*nex*:\n• a"
-    assert chunk.rich == "<p>*nex*:</p><ul><li>a</li></ul>"
+    assert (chunk.text, chunk.rich) == ("*nex*:\n• a", "<p>*nex*:</p><ul><li>a</li></ul>")
     (chunk,) = rendering.render(letter("7", "nex: - a", type="markdown", front=len("nex: ")))
     assert chunk.text == "nex: \n• a"
 
@@ -225,10 +224,8 @@ def test_a_caption_is_short_and_not_rich() -> None:
 
 
 def test_a_table_that_is_too_wide_for_letters_of_one_width_is_lines() -> None:
-    wide = "|" + "a|" * 21 + "\n|" + "-|" * 21 + "\n|" + "b|" * 21
-    chunk = rendered("markdown", wide)
-    assert chunk.text == " | ".join("a" * 21) + "\n" + " | ".join("b" * 21)
-    assert chunk.rich is None
+    chunk = rendered("markdown", "|" + "a|" * 21 + "\n|" + "-|" * 21 + "\n|" + "b|" * 21)
+    assert chunk.text == " | ".join("a" * 21) + "\n" + " | ".join("b" * 21) and chunk.rich is None
     long = f"|a|\n|-|\n|{'b' * 3000}|"
     assert rendered("markdown", long).text == "a\n" + "b" * 3000
 

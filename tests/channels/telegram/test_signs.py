@@ -155,8 +155,7 @@ async def test_the_stop_button_acts_at_once_and_names_the_draft_and_the_person(
 )
 def test_a_stop_that_is_not_understood_is_ignored(stopped: dict[str, Any]) -> None:
     found = decode.update({"update_id": 1, "stopped_message_generation": stopped}, 0, Me(1))
-    assert found.act is None
-    assert found.about is not None
+    assert found.act is None and found.about is not None
     assert found.about.kind == "ignored"
 
 
@@ -196,8 +195,7 @@ async def test_a_bots_own_post_can_have_its_reaction(rig: TelegramRig, adapter: 
     post = await posted(adapter, rig.letter(), "hello")
     await adapter.react(rig.chat, post, "👍")
     message = rig.private.find(int(post))
-    assert message is not None
-    assert message.reactions[rig.bot.id] == ["👍"]
+    assert message is not None and message.reactions[rig.bot.id] == ["👍"]
 
 
 # --- presses --------------------------------------------------------------------------

@@ -74,14 +74,12 @@ def test_a_bot_deletes_its_own_messages_and_those_of_others_with_rights(
     api: BotApi, raw: Raw, bot: Bot, ada: Person, chat: Chat
 ) -> None:
     group = api.add_group("Team", [ada, bot])
-    theirs = ada.says(group, "mine")
-    here = {"chat_id": group.id, "message_id": theirs.id}
+    here = {"chat_id": group.id, "message_id": ada.says(group, "mine").id}
     assert raw.refused("deleteMessage", **here) == (400, "Bad Request: message can't be deleted")
     group.promote(bot)
     raw("deleteMessage", **here)
     assert raw.refused("deleteMessage", **here) == (400, "Bad Request: message to delete not found")
-    private = ada.says(chat, "mine")
-    raw("deleteMessage", chat_id=ada.id, message_id=private.id)
+    raw("deleteMessage", chat_id=ada.id, message_id=ada.says(chat, "mine").id)
     old = raw("sendMessage", chat_id=ada.id, text="old")["message_id"]
     api.advance(hours=49)
     refusal = raw.refused("deleteMessage", chat_id=ada.id, message_id=old)

@@ -203,8 +203,7 @@ def test_a_wait_of_the_whole_bot_holds_in_every_chat(api: BotApi, raw: Raw, bot:
         person.starts(bot)
     api.limit()
     api.world.clock.now = lambda: 1_000_000.0  # type: ignore[method-assign]  # all within one moment
-    waits = [wait(raw, person.id) for person in people[:31]]
-    assert waits == [0] * 30 + [1]
+    assert [wait(raw, person.id) for person in people[:31]] == [0] * 30 + [1]
     assert wait(raw, people[35].id) > 1
     assert [(one.bot_wide, one.during_wait) for one in api.floods] == [(True, False), (True, True)]
     api.world.clock.now = lambda: 1_000_003.0  # type: ignore[method-assign]

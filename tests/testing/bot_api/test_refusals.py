@@ -54,8 +54,7 @@ def test_who_blocked_the_bot_or_is_gone_cannot_be_written_to(
     blocked = said(sender(method, ada.id, **before))
     assert blocked == (403, "Forbidden: bot was blocked by the user", None)
     ada.deletes_account()
-    gone = said(sender(method, ada.id, **before))
-    assert gone == (403, "Forbidden: user is deactivated", None)
+    assert said(sender(method, ada.id, **before)) == (403, "Forbidden: user is deactivated", None)
 
 
 @pytest.mark.parametrize("method", EVERY)
