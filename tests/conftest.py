@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,6 +46,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Thousands of daemons would want the one port. Tests of HTTP say `web_enabled="on", web_port=0`.
 os.environ["HIBOSS_WEB_ENABLED"] = "off"
+
+# Agents attach files of the tests' own directories; tests/routing/test_attachment_roots.py is about the others.
+os.environ["HIBOSS_ATTACHMENTS_ROOTS"] = tempfile.gettempdir()
 
 RunningDaemon.spawn = staticmethod(forked_daemons.spawn)
 forked_programs.fork_daemons(lambda: forked_programs.address(forked_programs.DAEMON))

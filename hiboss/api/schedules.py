@@ -31,7 +31,7 @@ from .schedule_shapes import (
     Slot,
 )
 from .send_shapes import Send
-from .sending import draft_of, handed_by
+from .sending import draft_of, files_of, handed_by
 
 LONGEST_INTERVAL_MS = 366 * 24 * 3_600_000
 SHORTEST_INTERVAL_MS = 1_000
@@ -54,6 +54,7 @@ _CONTENT_ERRORS = (
     errors.AttachmentMissing,
     errors.AttachmentUnreadable,
     errors.AttachmentForbidden,
+    errors.AttachmentOutside,
     errors.AttachmentPrivate,
     InvalidParams,
 )
@@ -79,7 +80,8 @@ async def create(context: Context, caller: Caller, params: Create) -> ScheduleJs
     columns = {**when, **_options(context, params)}
     if caller.run is not None and caller.trace is not None:
         columns |= schedules.origin(caller.run, caller.trace, caller.hops, repeats="at" not in when)
-    prepared = await context.router.prepare(draft_of(context, caller, sending), sending.attachments, handed)
+    files = files_of(context, caller, sending.attachments)
+    prepared = await context.router.prepare(draft_of(context, caller, sending), files, handed)
     draft, now = prepared.draft, clock.now()
 
     def write(tx: Tx) -> Row:
@@ -320,7 +322,7 @@ async def _content(
     draft = draft_of(context, None, asked, sender=stored["from"])
     prepared = await context.router.prepare(
         draft,
-        params.attachments or [],
+        files_of(context, caller, params.attachments or ()),
         handed_by(caller, params.uploads or []),
         kept_files=bool(stored["attachments"]),
     )

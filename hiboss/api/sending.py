@@ -11,7 +11,8 @@ from ..core import clock, errors, ids
 from ..core.address import BOSS, Address, parse_address
 from ..core.envelope import Accepted, Draft, Kind, Priority, check_text
 from ..core.errors import BossOnly, UnknownRecipient, UnknownSender
-from ..store import attached_turns
+from ..routing.attachments import NamedFiles
+from ..store import agents, attached_sessions, attached_turns
 from ..store.group_commit import Tx
 from ..store.planned_writes import PlannedWrite
 from ..store.uploads import Handed
@@ -61,6 +62,7 @@ LONGEST_ACK_MS = 400 * 24 * 3_600_000
         errors.AttachmentMissing,
         errors.AttachmentUnreadable,
         errors.AttachmentForbidden,
+        errors.AttachmentOutside,
         errors.AttachmentPrivate,
         errors.Busy,
         errors.StoreFull,
@@ -79,8 +81,9 @@ async def send_and_wait(context: Context, caller: Caller, params: Send) -> Sent:
     """Do the same with files, or for an operation that goes on afterwards."""
     draft = draft_of(context, caller, params)
     handed = handed_by(caller, params.uploads)
+    files = files_of(context, caller, params.attachments)
     check = _check(context, caller, draft)
-    return _sent(context, params, await context.router.accept(draft, params.attachments, check, handed))
+    return _sent(context, params, await context.router.accept(draft, files, check, handed))
 
 
 def _check(context: Context, caller: Caller, draft: Draft) -> Callable[[Tx], None]:
@@ -110,6 +113,23 @@ def _sent(context: Context, params: Send, accepted: Accepted) -> Sent:
     if accepted.skipped:
         result["skipped"] = list(accepted.skipped)
     return result
+
+
+def files_of(context: Context, caller: Caller, paths: Sequence[str]) -> NamedFiles:
+    """Return the files that a request names, with the directories of its caller: the boss reads everywhere.
+
+    The daemon opens them with its own rights, and a caller may have fewer, as in a sandbox.
+    """
+    if caller.is_boss or not paths:
+        return NamedFiles(paths)
+    if (session := caller.attached) is not None:
+        return NamedFiles(
+            paths, [context.store.read(lambda c: attached_sessions.get(c, session))["directory"]]
+        )
+    agent = context.store.read(lambda c: agents.by_id(c, caller.id))
+    if agent is None:
+        return NamedFiles(paths, [])
+    return NamedFiles(paths, [agent["workspace"] or context.home.workspace(agent["name"])])
 
 
 def handed_by(caller: Caller, given: Sequence[str]) -> Handed | None:

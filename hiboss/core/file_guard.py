@@ -48,6 +48,22 @@ class PrivateFile(PermissionError):
         self.place = place
 
 
+class OutsideRoots(PermissionError):
+    """A file that is below none of the directories that its caller may read from."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(errno.EPERM, "it is below none of the allowed directories", path)
+
+
+class SecondName(PermissionError):
+    """A file with a hard link: its other name may be anywhere, so its place says nothing about it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            errno.EPERM, "it has a second name (a hard link); copy it, and attach the copy", path
+        )
+
+
 class NotAFile(OSError):
     """Something else than a regular file: a directory, a pipe, a socket, a device, a file of the kernel."""
 
@@ -70,17 +86,25 @@ class FileGuard:
             self._above_home = _ancestors(self._home.path)
         return self._above_home if home is not None else []
 
-    def open_file(self, path: str, private: Sequence[str] = ()) -> BinaryIO:
+    def open_file(
+        self, path: str, private: Sequence[str] = (), roots: Sequence[str] | None = None
+    ) -> BinaryIO:
         """Open a regular file to read it; resolve links before, since none is followed here.
 
-        Raises HomeFile for every file of the home except those in media/, also by a hard link;
-        PrivateFile for a file below one of `private`; NotAFile; and OSError.
+        `roots`: only below one of these directories or in media/, and only a file with one name. A root
+        may be in the home, as most workspaces are.
+
+        Raises HomeFile for every file of the home except those in media/ and below a root, also by a hard
+        link; OutsideRoots; SecondName; PrivateFile for a file below one of `private`; NotAFile; and OSError.
         """
         parent, above = _descend(os.path.dirname(path))
         try:
-            if self._in_home(above):
+            below_root = self._below_root(above, roots or ())
+            if self._in_home(below_root or above):
                 raise HomeFile(path)
-            return self._open_checked(path, parent, above, private)
+            if roots is not None and not below_root and not self._in_media(above):
+                raise OutsideRoots(path)
+            return self._open_checked(path, parent, above, private, single=roots is not None)
         finally:
             os.close(parent)
 
@@ -122,17 +146,18 @@ class FileGuard:
         private: Sequence[str],
         *,
         itself: bool = False,
+        single: bool = False,
     ) -> BinaryIO:
         name = os.path.basename(path)
         if not _HAS_PATH_ONLY:  # most cases without opening it; a race is seen below
             with _named(path):
                 before = os.stat(name, dir_fd=parent, follow_symlinks=False)
-            self._check(path, before, above, private, itself=itself)
+            self._check(path, before, above, private, itself=itself, single=single)
         with _named(path):
             found = os.open(name, _PATH_ONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         closes = True
         try:
-            self._check(path, os.fstat(found), above, private, itself=itself)
+            self._check(path, os.fstat(found), above, private, itself=itself, single=single)
             with _named(path):
                 return open(
                     os.open(f"/proc/self/fd/{found}", _READ) if _HAS_PATH_ONLY else os.dup(found), "rb"
@@ -154,10 +179,11 @@ class FileGuard:
         private: Sequence[str],
         *,
         itself: bool = False,
+        single: bool = False,
     ) -> None:
         """Raise the error for a file that must not be opened. The home comes first: see `_open_checked`.
 
-        `itself`: this file of the home may be opened, by its own name.
+        `itself`: this file of the home may be opened, by its own name. `single`: it must have no other name.
         """
         if stat.S_ISLNK(found.st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
@@ -169,6 +195,8 @@ class FileGuard:
         deep = not itself or found.st_nlink > 1
         if _identity(found) in self._own_files(but=path if itself else None, deep=deep):
             raise HomeFile(path, "it is a hard link to a file in the home directory of hiboss")
+        if single and found.st_nlink > 1:
+            raise SecondName(path)
         for place in private:
             root = _stat(os.path.expanduser(place))
             if root is not None and _identity(root) in (*above, _identity(found)):
@@ -222,10 +250,18 @@ class FileGuard:
     def _in_home(self, above: Sequence[Identity]) -> bool:
         """Return whether one of these directories is the home, and none is its media/."""
         home = _stat(self._home.path)
-        if home is None or _identity(home) not in above:
-            return False
+        return home is not None and _identity(home) in above and not self._in_media(above)
+
+    def _in_media(self, above: Sequence[Identity]) -> bool:
         media = _stat(self._home.media, follow=False)  # a link to another place of the home is not media/
-        return media is None or not stat.S_ISDIR(media.st_mode) or _identity(media) not in above
+        return media is not None and stat.S_ISDIR(media.st_mode) and _identity(media) in above
+
+    @staticmethod
+    def _below_root(above: Sequence[Identity], roots: Sequence[str]) -> Sequence[Identity]:
+        """Return the part of `above` from the last root on; nothing if no root is in it."""
+        known = {_identity(root) for root in map(_stat, map(os.path.expanduser, roots)) if root is not None}
+        last = max((place for place, one in enumerate(above) if one in known), default=None)
+        return () if last is None else above[last:]
 
     def _own_files(self, *, but: str | None = None, deep: bool = True) -> set[Identity]:
         """Return the files of the home, except media/ and the workspaces, which hold no secrets of hiboss.

@@ -83,7 +83,7 @@ class Setting:
         if isinstance(self.default, tuple):
             found = _texts(value)
             rooted = found is not None and all(one.startswith(("/", "~")) for one in found)
-            return found if rooted or self.name != "forbidden_paths" else None
+            return found if rooted or self.section != "attachments" else None
         if self.name == "quiet_hours":
             return quiet_hours.check(value) if isinstance(value, str) else None
         if isinstance(self.default, str):

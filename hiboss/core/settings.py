@@ -86,6 +86,13 @@ class Settings:
         ("~/.ssh", "~/.gnupg", "~/.aws"),
         "Files in these directories cannot be attached (nor those in the home directory of hiboss).",
     )
+    attachment_roots: tuple[str, ...] = _setting(
+        "attachments",
+        (),
+        "Directories from which all agents may attach files, besides their own workspaces and media/. Only "
+        "the boss attaches files from anywhere.",
+        key="roots",
+    )
     caller_uploads: int = _setting(
         "uploads", 100, "How many uploaded files one caller can have that no message has used.", most=1_000
     )

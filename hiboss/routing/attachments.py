@@ -17,7 +17,7 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 from ..core.contracts.failures import Refused
 from ..core.contracts.inbound import ReceivedFile, file_name
@@ -26,6 +26,7 @@ from ..core.envelope import Attachment, check_text
 from ..core.errors import (
     AttachmentForbidden,
     AttachmentMissing,
+    AttachmentOutside,
     AttachmentPrivate,
     AttachmentUnreadable,
     HibossError,
@@ -35,7 +36,7 @@ from ..core.errors import (
     TooLarge,
 )
 from ..core.escaping import plain
-from ..core.file_guard import FileGuard, HomeFile, PrivateFile
+from ..core.file_guard import FileGuard, HomeFile, OutsideRoots, PrivateFile
 from ..core.paths import Home, is_disk_full, sync_directory, unusable
 from ..core.settings import Settings
 
@@ -48,6 +49,15 @@ _PATH_BYTES = (
 _ENDING = re.compile(r"\.[A-Za-z0-9]{1,10}")
 _PARTIAL = ".incoming-"
 _MARK = re.compile(r"\.unstored-(\d+)-(([0-9a-f]{2})[0-9a-f]{62}(?:\.[a-z0-9]{1,10})?)")
+
+
+class NamedFiles(NamedTuple):
+    """Files that a request names by their paths."""
+
+    paths: Sequence[str] = ()
+    roots: Sequence[str] | None = (
+        None  # where its caller may read, besides attachments.roots; None: everywhere
+    )
 
 
 @dataclass(slots=True)
@@ -71,18 +81,23 @@ class Media:
         self._lock = threading.Lock()  # a copy is not deleted while it gets another user
 
     async def keep(
-        self, given: Sequence[str | ReceivedFile], *, source: str | None = None
+        self,
+        given: Sequence[str | ReceivedFile],
+        *,
+        source: str | None = None,
+        roots: Sequence[str] | None = None,
     ) -> tuple[Attachment, ...]:
         """Copy files into media/. Then call `settle`, whatever happens.
 
         `source`: the type of the adapter that received them; links in their paths are not followed then.
+        `roots`: as in NamedFiles.
         """
         after = self._last_message()
         files: list[Attachment] = []
         try:
             for one in given:
                 file = one if isinstance(one, ReceivedFile) else ReceivedFile(one)
-                kept = await asyncio.to_thread(self._keep, file, after, follow_links=source is None)
+                kept = await asyncio.to_thread(self._keep, file, after, roots, follow_links=source is None)
                 files.append(_received(kept, one, source))
         except HibossError:
             await asyncio.to_thread(self._release, files)
@@ -121,7 +136,9 @@ class Media:
             if found or name.startswith(_PARTIAL):
                 _delete(os.path.join(self._home.media, name))
 
-    def _keep(self, file: ReceivedFile, after: int, *, follow_links: bool) -> Attachment:
+    def _keep(
+        self, file: ReceivedFile, after: int, roots: Sequence[str] | None, *, follow_links: bool
+    ) -> Attachment:
         """Copy one file into media/ and return it as an attachment."""
         path = file.path
         check_text(path, "attachment path")
@@ -132,7 +149,7 @@ class Media:
         if os.path.basename(path) in ("", ".", ".."):
             raise AttachmentUnreadable(path=path, why="it is a directory")
         self._check_media()
-        with self._open(path, follow_links=follow_links) as source:
+        with self._open(path, roots, follow_links=follow_links) as source:
             _refuse_larger(path, os.fstat(source.fileno()).st_size, self._settings.attachment_bytes)
             try:
                 name = plain(file_name(file.name)) if file.name else os.path.basename(path)
@@ -142,14 +159,18 @@ class Media:
                     raise unusable(error, self._home.path, self._home.media) from error
                 raise AttachmentUnreadable(path=path, why=error.strerror or str(error)) from error
 
-    def _open(self, path: str, *, follow_links: bool) -> BinaryIO:
+    def _open(self, path: str, roots: Sequence[str] | None, *, follow_links: bool) -> BinaryIO:
+        allowed = None if roots is None else (*roots, *self._settings.attachment_roots)
         try:
             real = os.path.realpath(path) if follow_links else os.path.normpath(path)
-            return self._guard.open_file(real, self._settings.forbidden_paths)
+            return self._guard.open_file(real, self._settings.forbidden_paths, allowed)
         except FileNotFoundError:
             raise AttachmentMissing(path=_shown(path)) from None
         except HomeFile:
             raise AttachmentForbidden(path=_shown(path), media=self._home.media) from None
+        except OutsideRoots:
+            shown = ", ".join(allowed or ()) or "none"
+            raise AttachmentOutside(path=_shown(path), roots=_shown(shown)) from None
         except PrivateFile as error:
             raise AttachmentPrivate(path=_shown(path), place=error.place) from None
         except OSError as error:

@@ -16,7 +16,7 @@ from ..store import media_files, uploads
 from ..store.group_commit import Tx
 from ..store.store import Store
 from ..store.uploads import Handed, Upload
-from .attachments import Media
+from .attachments import Media, NamedFiles
 from .uploads import Uploads
 
 T = TypeVar("T")
@@ -44,19 +44,19 @@ class MessageFiles:
         self.uploads = Uploads(store, home, settings)
 
     async def prepare(
-        self, draft: Draft, files: Sequence[str], handed: Handed | None, uploaded: Sequence[Upload]
+        self, draft: Draft, files: NamedFiles, handed: Handed | None, uploaded: Sequence[Upload]
     ) -> Prepared:
         """Copy paths and uploads into media/; raise NotFound if an upload is gone. Then call `settle`."""
         own = [self.uploads.received(one) for one in uploaded]
-        given: list[str | ReceivedFile] = [*files, *own]
+        given: list[str | ReceivedFile] = [*files.paths, *own]
         try:
-            kept = await self.media.keep(given)
+            kept = await self.media.keep(given, roots=files.roots)
         except AttachmentMissing as error:
             for upload, file in zip(uploaded, own, strict=True):
                 if file.path == error.path:
                     raise uploads.unknown(upload.id) from error
             raise
-        types = [one.mime for one in kept[: len(files)]] + [one.mime for one in uploaded]
+        types = [one.mime for one in kept[: len(files.paths)]] + [one.mime for one in uploaded]
         attachments = tuple(replace(one, mime=mime) for one, mime in zip(kept, types, strict=True))
         return Prepared(draft._replace(attachments=attachments), handed, uploaded)
 

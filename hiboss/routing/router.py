@@ -8,7 +8,7 @@ checked there, in the transaction that writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -35,10 +35,12 @@ from ..store.intake import Meaning
 from ..store.planned_writes import PlannedWrite
 from ..store.store import Store
 from ..store.uploads import Handed, Upload
+from .attachments import NamedFiles
 from .inbound_text import OverLimit, tidy
 from .message_files import MessageFiles, Prepared
 
 T = TypeVar("T")
+NO_FILES = NamedFiles()
 TYPES = ("text", "markdown", "json")  # of what comes in
 
 
@@ -55,17 +57,17 @@ class Router:
     async def accept(
         self,
         draft: Draft,
-        files: Sequence[str] = (),
+        files: NamedFiles = NO_FILES,
         check: Callable[[Tx], None] | None = None,
         handed: Handed | None = None,
     ) -> Accepted:
         """Store a draft; when this returns it is on disk.
 
-        `files` are paths to attach, `handed` uploads; `check` may still refuse, inside the transaction.
+        `files` are to attach, `handed` uploads; `check` may still refuse, inside the transaction.
         """
-        if not (files or handed):
+        if not (files.paths or handed):
             return await self._write(self.plan(draft, check))
-        self._check(draft, len(files) + _number(handed))
+        self._check(draft, len(files.paths) + _number(handed))
 
         def begin(tx: Tx) -> Accepted | list[Upload]:
             return _check_before_copying(tx, draft, check, handed)
@@ -153,14 +155,14 @@ class Router:
         return checked
 
     async def prepare(
-        self, draft: Draft, files: Sequence[str], handed: Handed | None = None, *, kept_files: bool = False
+        self, draft: Draft, files: NamedFiles, handed: Handed | None = None, *, kept_files: bool = False
     ) -> Prepared:
         """Check a draft as if it were sent now and copy its files; return it, to be sent later.
 
         Store it with `store_prepared`.
         """
-        self._check(draft, len(files) + _number(handed), kept_files=kept_files)
-        if not (files or handed):
+        self._check(draft, len(files.paths) + _number(handed), kept_files=kept_files)
+        if not (files.paths or handed):
             return Prepared(draft)
 
         def begin(tx: Tx) -> list[Upload]:  # before anything is copied

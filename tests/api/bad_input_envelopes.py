@@ -24,9 +24,9 @@ from tests.api.bad_input_row import (
 )
 
 
-def _attach(path: str, code: str, says: str, *, cli: bool = False) -> Row:
+def _attach(path: str, code: str, says: str, *, cli: bool = False, by: str = "nex") -> Row:
     words = f"envelope send --to agent:ada --attachment {path}" if cli else ""
-    return row("envelope.send", {**TO, "attachments": [path]}, code, f"{path}|{says}", words)
+    return row("envelope.send", {**TO, "attachments": [path]}, code, f"{path}|{says}", words, by=by)
 
 
 def _look(params: dict[str, Any], code: str, says: str = "", cli: str = "", **more: Any) -> Row:
@@ -204,9 +204,10 @@ ATTACHMENTS = [
     _attach("%pipe", "attachment_unreadable", "not a regular file", cli=True),
     _attach("%socket", "attachment_unreadable", "cannot be attached"),
     _attach("%loop", "attachment_unreadable", "symbolic links"),
-    _attach("/dev/zero", "attachment_unreadable", "not a regular file"),
+    _attach("/dev/zero", "attachment_unreadable", "not a regular file", by="boss"),
+    _attach("/dev/zero", "attachment_outside", "attachments.roots", cli=True),
     # opens, and cannot be read
-    _attach("/proc/self/mem", "attachment_unreadable", "cannot be attached"),
+    _attach("/proc/self/mem", "attachment_unreadable", "cannot be attached", by="boss"),
     *[
         _attach(path, "attachment_unreadable", "must be absolute")
         for path in ("file", "./file", "~/file", "../file")
@@ -219,7 +220,7 @@ ATTACHMENTS = [
     _attach("%private", "attachment_private", "attachments.forbidden_paths", cli=True),
     _attach("%to-private", "attachment_private", "attachments.forbidden_paths"),
     row("envelope.send", {**TO, "attachments": ["/" + NUL]}, "bad_text", "attachment path|NUL"),
-    row("envelope.send", {**TO, "attachments": ["/" + LONG]}, "attachment_unreadable", "long"),
+    row("envelope.send", {**TO, "attachments": ["/" + LONG]}, "attachment_unreadable", "long", by="boss"),
     row("envelope.send", {**TO, "attachments": ["/a" * 2000]}, "attachment_missing", "no file"),
     row("envelope.send", {**TO, "attachments": ["%missing", "%file"]}, "attachment_missing", "%missing"),
 ]

@@ -221,6 +221,7 @@ CONTENT = [
             ({"attachments": ["file"]}, "attachment_unreadable", "absolute"),
             ({"attachments": ["%database"]}, "attachment_forbidden", "%database"),
             ({"attachments": ["%private"]}, "attachment_private", "%private"),
+            ({"attachments": ["/dev/zero"]}, "attachment_outside", "attachments.roots"),
             ({"attachments": ["%over"]}, "too_large", ""),
             ({"attachments": ["%file"] * 21}, "too_large", "21|20"),
         )

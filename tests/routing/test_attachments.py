@@ -18,7 +18,7 @@ from hiboss.core.errors import TooLarge
 from hiboss.routing import attachments
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import daemon_with
-from tests.support.parties import Party, agents, at_once, checked_daemon, stored
+from tests.support.parties import Party, agents, at_once, boss, checked_daemon, stored
 from tests.support.sweeps import sweep
 
 MIB = 1024 * 1024
@@ -93,8 +93,7 @@ def test_the_same_content_is_kept_once(two: tuple[Party, Party], tmp_path: Path)
         "a.bin",
         "b.bin",
     )
-    media = Path(two[0].daemon.home.media)
-    assert len(list(media.rglob(f"{one['sha256']}*"))) == 1
+    assert len(list(Path(two[0].daemon.home.media).rglob(f"{one['sha256']}*"))) == 1
 
 
 def test_a_file_alone_is_a_message(two: tuple[Party, Party], tmp_path: Path) -> None:
@@ -215,7 +214,7 @@ def test_a_hard_link_to_a_file_of_the_home_is_refused_and_not_even_opened(tmp_pa
 def test_a_file_exchanged_for_the_database_after_the_check_costs_no_stored_mail(tmp_path: Path) -> None:
     """Links on the way are resolved once; what lies at the end is checked when it is open."""
     with checked_daemon(tmp_path) as daemon:
-        ada, bob = agents(daemon, 2)
+        ada, (bob,) = boss(daemon), agents(daemon, 1)  # of an agent no file with a second name is taken
         (tmp_path / "plain").write_text("plain")
         over = threading.Event()
 
@@ -324,8 +323,7 @@ def test_a_refused_send_takes_no_file_from_a_message_with_the_same_content(
         file = new_file(tmp_path, f"{round_}.bin")
         key = f"same-{round_}-{tmp_path.name}"
         drafts = [{"text": f"{n}", "key": key} for n in range(3)] + [{}] * 2 + [{"key": f"{key}-again"}] * 3
-        calls = [functools.partial(ada.send, bob, attachments=[str(file)], **draft) for draft in drafts]
-        at_once(calls)
+        at_once([functools.partial(ada.send, bob, attachments=[str(file)], **draft) for draft in drafts])
         paths = {one["attachments"][0]["path"] for one in bob.list(page_size=4)}
         assert len(paths) == 1 and all(Path(path).read_bytes() == file.read_bytes() for path in paths)
     ada.daemon.check()
@@ -362,7 +360,7 @@ def test_the_files_of_a_schedule_stay_for_it(two: tuple[Party, Party], tmp_path:
     ids=lambda one: ascii(one)[:30],
 )
 def test_a_path_that_leads_to_no_file_is_refused(two: tuple[Party, Party], path: str, code: str) -> None:
-    assert refusal(two, path) == code
+    assert refusal((boss(two[0].daemon), two[1]), path) == code
 
 
 def test_what_is_no_ordinary_file_is_refused_and_hangs_nobody(
@@ -379,7 +377,7 @@ def test_what_is_no_ordinary_file_is_refused_and_hangs_nobody(
         for path in ("fifo", "s", "", "loop", "file/below"):
             assert refusal(two, tmp_path / path) == "attachment_unreadable", path
     for device in ("/dev/zero", "/dev/null", "/", "/proc/self/environ"):
-        assert refusal(two, device) == "attachment_unreadable"
+        assert refusal((boss(two[0].daemon), two[1]), device) == "attachment_unreadable"
 
 
 @pytest.mark.parametrize("ending", ["/", "/.", "//"])

@@ -246,6 +246,12 @@ class AttachmentPrivate(AttachmentForbidden):
     code = "attachment_private"
 
 
+class AttachmentOutside(AttachmentForbidden):
+    """{path} is in no directory from which you may attach files ({roots}); copy it there and attach the copy, or let the boss add its directory to attachments.roots (hiboss config show)"""
+
+    code = "attachment_outside"
+
+
 class AttachmentLost(HibossError):
     """the file {name} of {message_id} cannot be read here any more: {why}; ask its sender to send it again"""
 
