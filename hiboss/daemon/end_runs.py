@@ -21,7 +21,7 @@ from ..core.paths import Home
 from ..core.settings import DEFAULTS, Configuration
 from ..core.stop_flag import StopFlag
 from ..rpc import codec
-from ..store import breaker, breaker_holds, counters, tokens
+from ..store import breaker, breaker_holds, counters, schema_files, tokens
 from ..store.boss import boss_timezone, find_boss
 from ..store.connection import Connection, Row, reading
 
@@ -38,6 +38,7 @@ def end_runs(home: Home, line: bytes) -> bytes:
     if not os.path.exists(home.database):
         raise NotSetUp(home=str(home))
     with reading(home, wait_seconds=WAIT_SECONDS) as connection:
+        schema_files.check(connection, home)
         _check_boss(connection, home, params.get("token"))
         not_durable = _leave_flag(home, _reason(home, params.get("reason")))
         crashpoint(BREAKER_FLAGGED)

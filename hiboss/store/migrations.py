@@ -17,9 +17,8 @@ from contextlib import closing
 
 from sqlite_utils import Database, Migrations
 
-from .. import __version__
 from ..core import clock
-from ..core.errors import StoreError, StoreNewer, StoreUnreleased
+from ..core.errors import StoreError
 from ..core.paths import Home, replacing
 from . import schema_files
 from .connection import Connection, translate
@@ -64,7 +63,7 @@ def migrate(
         # Leaves the connection and its transactions to us.
         db = Database(connection, execute_plugins=False)
         applied = [step.name for step in known.applied(db)]
-        _refuse_unknown(applied, known, home)
+        schema_files.refuse_unknown(connection, home, applied, [step.name for step in known._migrations])
         missing = [step.name for step in known.pending(db)]
         if missing and applied:
             _back_up(connection, home, applied[-1])
@@ -78,18 +77,6 @@ def migrate(
         )
     except sqlite3.Error as error:
         raise translate(error, home) from error
-
-
-def _refuse_unknown(applied: list[str], known: Migrations, home: Home) -> None:
-    """Raise for a database of another hiboss: a newer one only has more migrations, at the end."""
-    ours = [step.name for step in known._migrations]
-    if applied == ours[: len(applied)]:
-        return
-    unknown = ", ".join(name for name in applied if name not in ours)
-    facts = {"path": home.database, "unknown": unknown, "version": __version__}
-    if ours == applied[: len(ours)]:
-        raise StoreNewer(**facts)
-    raise StoreUnreleased(**facts, home=str(home))
 
 
 def _back_up(connection: Connection, home: Home, version: str) -> None:
@@ -127,14 +114,17 @@ def _apply(db: Database, known: Migrations, home: Home) -> None:
 def _guarded(known: Migrations, home: Home) -> Migrations:
     """Return the same migrations, each with what must happen before and after it in its transaction."""
     guarded = Migrations(known.name)
-    for step in known._migrations:
+    names = [step.name for step in known._migrations]
+    for number, step in enumerate(known._migrations, 1):
+        schema = schema_files.fingerprint(names[:number])
 
-        def run(db: Database, step: Migrations._Migration = step) -> None:
+        def run(db: Database, step: Migrations._Migration = step, schema: str = schema) -> None:
             # Takes the write lock while SQLite still waits for it: after a read it would not.
             db.conn.execute(f"DELETE FROM {known.migrations_table} WHERE false")
             schema_files.drop_derived(db.conn)
             last_ids = _last_ids(db.conn)
             step.fn(db)
+            db.execute("INSERT OR REPLACE INTO config (key, value) VALUES ('schema', ?)", [schema])
             _restore_last_ids(db.conn, last_ids)
             _check_references(db.conn, step.name, home)
 

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Sequence
+from hashlib import sha256
 from importlib.resources import files
 
-from .connection import Connection
+from .. import __version__
+from ..core.errors import StoreNewer, StoreUnreleased
+from ..core.paths import Home
+from .connection import Connection, about_a_statement
 
 SCHEMA = files("hiboss.store") / "schema"
 _MIGRATION = re.compile(r"[0-9]{4}_\w+")  # the name of its file; its function has an m in front
@@ -21,14 +26,68 @@ def read(name: str) -> str:
 
 
 def is_current(connection: Connection) -> bool:
-    """Tell whether a database has exactly the migrations of this program. It may have other views."""
+    """Tell whether a database has exactly the schema of this program. It may have other views."""
+    applied = _applied(connection)
+    return applied == migration_names() and _stored_fingerprint(connection) == fingerprint(applied)
+
+
+def check(connection: Connection, home: Home) -> None:
+    """Raise for a database of another hiboss."""
+    refuse_unknown(connection, home, _applied(connection), migration_names())
+
+
+def refuse_unknown(connection: Connection, home: Home, applied: list[str], ours: list[str]) -> None:
+    """Raise for a database of another hiboss: a newer one only has more migrations, at the end."""
+    facts = {"path": home.database, "version": __version__}
+    if applied == ours[: len(applied)]:
+        is_ours = _stored_fingerprint(connection) == fingerprint(applied)
+        if not (is_ours if applied else _is_empty(connection)):
+            raise StoreUnreleased(**facts, unknown="another schema", home=str(home))
+        return
+    unknown = ", ".join(name for name in applied if name not in ours)
+    if ours == applied[: len(ours)]:
+        raise StoreNewer(**facts, unknown=unknown)
+    raise StoreUnreleased(**facts, unknown=unknown, home=str(home))
+
+
+def _applied(connection: Connection) -> list[str]:
+    """Return the names of the migrations of a database."""
     table = "SELECT 1 FROM sqlite_master WHERE name = '_sqlite_migrations'"
     if connection.execute(table).fetchone() is None:
-        return False
+        return []
     rows = connection.execute(
         "SELECT name FROM _sqlite_migrations WHERE migration_set = 'hiboss' ORDER BY rowid"
     )
-    return [row[0] for row in rows] == migration_names()
+    return [row[0] for row in rows]
+
+
+def _is_empty(connection: Connection) -> bool:
+    """Tell whether a database has no tables but those that keep the migrations."""
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    return all(row[0].startswith("_sqlite_migrations") for row in connection.execute(query))
+
+
+def fingerprint(migrations: Sequence[str]) -> str:
+    """Return what tells the schema that these migrations make from any other, whatever their comments say."""
+    digest = sha256()
+    for name in migrations:
+        file = SCHEMA / f"{name[1:]}.sql"
+        text = file.read_text(encoding="utf-8") if file.is_file() else name  # its function does all
+        for line in text.splitlines():
+            if words := line.partition("--")[0].split():
+                digest.update(f"{' '.join(words)}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def _stored_fingerprint(connection: Connection) -> str | None:
+    """Return the fingerprint of the migrations that made a database; None: it has none."""
+    try:
+        row = connection.execute("SELECT value FROM config WHERE key = 'schema'").fetchone()
+    except sqlite3.OperationalError as error:
+        if about_a_statement(error):  # there is no such table or column
+            return None
+        raise
+    return None if row is None else str(row[0])
 
 
 def migration_names() -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from sqlite_utils import Database, Migrations
 
+from hiboss.cli.daemon_process import call_once, end_runs
 from hiboss.core.errors import StoreError, StoreUnreleased
 from hiboss.core.paths import Home
 from hiboss.store import schema_files
@@ -33,6 +34,7 @@ from tests.store.later_schema import (
     tomorrow,
 )
 from tests.support.daemons import started
+from tests.support.raising import raised
 from tests.support.sweeps import sweep
 
 
@@ -71,7 +73,9 @@ def schema(connection: Connection) -> dict[tuple[str, str], Any]:
 
 
 def rows(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
-    return {table: [tuple(row) for row in connection.execute(f"SELECT * FROM {table}")] for table in TABLES}
+    """Return what is in all tables, but for the mark of the schema, which each migration changes."""
+    found = {table: [tuple(row) for row in connection.execute(f"SELECT * FROM {table}")] for table in TABLES}
+    return {table: [row for row in rows if row[0] != "schema"] for table, rows in found.items()}
 
 
 def backups(home: Home) -> list[str]:
@@ -102,9 +106,7 @@ def test_a_backup_can_be_put_back_and_served(tmp_path: Path) -> None:
         sent = daemon.call("envelope.send", token=token, to="agent:nex", text="from before the upgrade")
     with closing(connect(daemon.home, wait_seconds=1)) as connection:
         migrate(connection, daemon.home, tomorrow(m0002_pets))
-    with pytest.raises(Answered) as refused:
-        daemon.start()
-    assert refused.value.stable_code == "store_newer"
+    assert raised(Answered, daemon.start).stable_code == "store_newer"
     os.replace(backups(daemon.home)[0], daemon.home.database)
     daemon.start()
     try:
@@ -320,9 +322,8 @@ def test_a_migration_that_leaves_a_dangling_reference_is_rolled_back_and_refused
     home: Home, connection: Connection, step: Step, said: str
 ) -> None:
     before = content(connection)
-    with pytest.raises(StoreError) as refused:
-        migrate(connection, home, tomorrow(step))
-    assert said in refused.value.message and step.__name__ in refused.value.message
+    error = raised(StoreError, migrate, connection, home, tomorrow(step))
+    assert said in error.message and step.__name__ in error.message
     assert content(connection) == before
     assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
     migrate(connection, home)  # today's hiboss goes on with it
@@ -394,9 +395,35 @@ def test_a_daemon_does_not_start_with_a_database_of_an_unreleased_version(home: 
     old(name=UNRELEASED[0])(lambda db: db.execute("CREATE TABLE errand (trace TEXT)"))
     with closing(connect(home, wait_seconds=1)) as connection:
         old.apply(Database(connection, execute_plugins=False))
-    with pytest.raises(Answered) as refused:
-        RunningDaemon(home).start()
-    assert refused.value.stable_code == "store_unreleased"
+    assert raised(Answered, RunningDaemon(home).start).stable_code == "store_unreleased"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE config SET value = 'of a branch' WHERE key = 'schema'",
+        "DELETE FROM config",
+        "DROP TABLE config",
+    ],
+)
+def test_a_database_with_our_migrations_and_another_schema_is_refused_and_left_untouched(
+    tmp_path: Path, change: str
+) -> None:
+    with started(tmp_path) as daemon:
+        home, token = daemon.home, daemon.token("boss")
+        daemon.call("envelope.send", token=token, to="agent:nex", text="kept")
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.executescript(f"{change}; DROP VIEW envelopes;")
+        before = list(connection.iterdump())
+    for refused in (
+        raised(Answered, RunningDaemon(home).start),
+        raised(Answered, lambda: call_once(home, "setup.execute", {})),
+        raised(Answered, lambda: end_runs(home, token, None)),
+    ):
+        assert refused.stable_code == "store_unreleased"
+        assert str(home) in refused.message and "hiboss up" in refused.message
+    with closing(sqlite3.connect(home.database)) as connection:
+        assert list(connection.iterdump()) == before
 
 
 # --- views ----------------------------------------------------------------------------------------------
@@ -428,9 +455,8 @@ def test_a_cursor_of_another_store_is_answered_gap(tmp_path: Path) -> None:
     with started(tmp_path) as here, running_daemon(tmp_path / "other") as there:
         cursors = [_cursor(daemon) for daemon in (here, there)]
         assert cursors[0].partition("-")[0] != cursors[1].partition("-")[0]
-        with pytest.raises(Answered) as refused:
-            here.call("envelope.list", token=here.token("nex"), after=cursors[1])
-        assert refused.value.stable_code == "gap" and refused.value.rpc_code == -32011
+        error = raised(Answered, here.call, "envelope.list", token=here.token("nex"), after=cursors[1])
+        assert error.stable_code == "gap" and error.rpc_code == -32011
         page = here.call("envelope.list", token=here.token("nex"), page_size=2, after=cursors[0])
         assert [one["text"] for one in page["envelopes"]] == ["0"]
         here.kill()
