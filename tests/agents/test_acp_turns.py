@@ -146,22 +146,9 @@ def test_a_turn_is_never_a_slash_command(rig: AcpRig) -> None:
 # --- output --------------------------------------------------------------------------
 
 
-def test_the_last_message_is_the_answer_and_all_are_shown(rig: AcpRig) -> None:
-    answer, run = take_planned(
-        rig, chunk("I will ", "m1"), chunk("look.", "m1"), chunk("It is ", "m2"), chunk("there.", "m2")
-    )
-    assert (answer.text, run.shown) == ("It is there.", "I will look.\n\nIt is there.")
-
-
-def test_a_tool_separates_messages_that_have_no_ids(rig: AcpRig) -> None:
-    answer, run = take_planned(rig, chunk("I will look."), tool("ls"), chunk("It is "), chunk("there."))
-    assert (answer.text, run.shown) == ("It is there.", "I will look.\n\nIt is there.")
-
-
-@pytest.mark.parametrize("number", ["m1", None])
-def test_a_tool_that_goes_on_beside_a_message_takes_nothing_from_it(rig: AcpRig, number: str | None) -> None:
-    answer, run = take_planned(
-        rig,
+def beside_a_tool(number: str | None) -> list[dict[str, Any]]:
+    """Return a message during which a tool of this turn and one of another go on."""
+    return [
         tool("a server"),
         chunk("It is ", number),
         tool_update(status="in_progress"),
@@ -169,19 +156,30 @@ def test_a_tool_that_goes_on_beside_a_message_takes_nothing_from_it(rig: AcpRig,
         chunk("still ", number),
         tool("a server"),
         chunk("there.", number),
-    )
-    assert answer.text == run.shown == "It is still there."
+    ]
 
 
-def test_a_tool_that_begins_in_the_middle_of_a_message_with_an_id_takes_nothing_from_it(rig: AcpRig) -> None:
-    assert (
-        take_planned(rig, chunk("It is ", "m1"), tool("ls"), chunk("there.", "m1"))[0].text == "It is there."
-    )
+LOOKED = ("It is there.", "I will look.\n\nIt is there.")
 
 
-def test_a_piece_without_an_id_goes_on_with_the_message_before(rig: AcpRig) -> None:
-    answer, run = take_planned(rig, chunk("It ", "m1"), chunk("is "), chunk("there.", "m1"))
-    assert answer.text == run.shown == "It is there."
+@pytest.mark.parametrize(
+    ("steps", "texts"),
+    [
+        ([chunk("I will ", "m1"), chunk("look.", "m1"), chunk("It is ", "m2"), chunk("there.", "m2")], LOOKED),
+        ([chunk("I will look."), tool("ls"), chunk("It is "), chunk("there.")], LOOKED),
+        (beside_a_tool("m1"), ("It is still there.",) * 2),
+        (beside_a_tool(None), ("It is still there.",) * 2),
+        ([chunk("It is ", "m1"), tool("ls"), chunk("there.", "m1")], ("It is there.",) * 2),
+        ([chunk("It ", "m1"), chunk("is "), chunk("there.", "m1")], ("It is there.",) * 2),
+    ],
+    ids=["two messages", "separated by a tool", "beside a tool", "beside a tool, without an id",
+         "a tool in the middle", "a piece without an id"],
+)  # fmt: skip
+def test_the_last_message_is_the_answer_and_all_are_shown(
+    rig: AcpRig, steps: list[dict[str, Any]], texts: tuple[str, str]
+) -> None:
+    answer, run = take_planned(rig, *steps)
+    assert (answer.text, run.shown) == texts
 
 
 def test_an_error_that_follows_the_beginning_of_a_message_is_an_error(rig: AcpRig) -> None:
@@ -275,22 +273,27 @@ def test_the_tokens_of_gemini_stand_elsewhere(rig: AcpRig) -> None:
     assert (answer.tokens_in, answer.tokens_out, told(run, "model")) == (3120, 7, ["gemini-3"])
 
 
-def test_the_cost_of_a_resumed_session_is_a_difference(rig: AcpRig) -> None:
-    rig.plan(chunk("hello"), used(0.75))
-    assert take(rig, session="s-7", session_cost=0.5)[0].cost == 0.25
-    assert take(rig, session="s-7", session_cost=None)[0].cost is None
-    assert take(rig, session_cost=None)[0].cost == 0.75  # a new one
+RESUMED = {"session": "s-7"}
 
 
-def test_an_agent_may_say_itself_what_the_session_has_cost_before(rig: AcpRig) -> None:
-    opened = {"replay": [used(0.5)["update"]], "result": {}}
-    rig.plan(chunk("hello"), used(0.75), session_resume=opened)
-    assert take(rig, session="s-7", session_cost=0.125)[0].cost == 0.25
-
-
-def test_an_agent_that_counts_anew_has_cost_what_it_says(rig: AcpRig) -> None:
-    rig.plan(chunk("hello"), used(0.25))
-    assert take(rig, session="s-7", session_cost=0.5)[0].cost == 0.25
+@pytest.mark.parametrize(
+    ("step", "before", "turn", "cost"),
+    [
+        (used(0.75), None, RESUMED | {"session_cost": 0.5}, 0.25),
+        (used(0.75), None, RESUMED | {"session_cost": None}, None),
+        (used(0.75), None, {"session_cost": None}, 0.75),
+        (used(0.75), used(0.5), RESUMED | {"session_cost": 0.125}, 0.25),
+        (used(0.25), None, RESUMED | {"session_cost": 0.5}, 0.25),
+        (used(5.0, currency="credits"), None, {}, None),
+    ],
+    ids=["a difference", "unknown before", "a new one", "said by the agent", "counted anew", "no dollars"],
+)
+def test_the_cost_is_that_of_the_turn(
+    rig: AcpRig, step: dict[str, Any], before: dict[str, Any] | None, turn: dict[str, Any], cost: float | None
+) -> None:
+    opened = {"replay": [before["update"]], "result": {}} if before else None
+    rig.plan(chunk("hello"), step, **({"session_resume": opened} if opened else {}))
+    assert take(rig, **turn)[0].cost == cost
 
 
 def test_what_no_turn_can_have_cost_is_left_out(rig: AcpRig) -> None:
@@ -300,10 +303,6 @@ def test_what_no_turn_can_have_cost_is_left_out(rig: AcpRig) -> None:
         answer, run = take(rig, **more)
         assert answer == Answer(text="hello", note=answer.note) and "was left out" in (answer.note or "")
         assert run.notes
-
-
-def test_another_currency_is_no_dollars(rig: AcpRig) -> None:
-    assert take_planned(rig, chunk("hello"), used(5.0, currency="credits"))[0].cost is None
 
 
 # --- models --------------------------------------------------------------------------

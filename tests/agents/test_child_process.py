@@ -47,8 +47,7 @@ async def test_when_a_process_was_started_tells_it_from_another(program: Program
     hand, under_way = await begun(program)
     await happens(lambda: program.pids)
     began = process_control.started_at(hand.pid)
-    assert began
-    assert began == process_control.started_at(hand.pid)
+    assert began and began == process_control.started_at(hand.pid)
     assert began != process_control.started_at(os.getpid())
     await cancelled(under_way)
     await happens(lambda: process_control.started_at(hand.pid) is None)

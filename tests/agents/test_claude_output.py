@@ -110,20 +110,24 @@ def test_words_and_thinking_are_shown_as_they_come() -> None:
     assert [one.text for one in read.output.results] == ["hello boss"]
 
 
-def test_a_text_after_a_tool_begins_a_paragraph() -> None:
-    block = event("content_block_start", content_block={"type": "text", "text": ""})
-    read = Reader(begins(), block, says("I look."), begins("msg_2"), block, says("It "), says("is there."))
-    assert "".join(read.of("delta")) == "I look.\n\nIt is there."
+BLOCK = event("content_block_start", content_block={"type": "text", "text": ""})
+WHOLE = {"type": "text", "text": "hello boss"}
 
 
-def test_a_text_that_was_streamed_is_not_shown_again() -> None:
-    whole = assistant({"type": "text", "text": "hello boss"})
-    assert Reader(begins(), says("hello "), says("boss"), whole).of("delta") == ["hello ", "boss"]
-
-
-def test_a_text_that_came_without_a_stream_is_shown_whole() -> None:
-    whole = assistant({"type": "text", "text": "hello boss"}, message="msg_2")
-    assert Reader(begins(), says("hel"), whole).of("delta") == ["hel", "\n\nhello boss"]
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        (
+            [begins(), BLOCK, says("I look."), begins("msg_2"), BLOCK, says("It "), says("is there.")],
+            ["I look.", "\n\nIt ", "is there."],
+        ),
+        ([begins(), says("hello "), says("boss"), assistant(WHOLE)], ["hello ", "boss"]),
+        ([begins(), says("hel"), assistant(WHOLE, message="msg_2")], ["hel", "\n\nhello boss"]),
+    ],
+    ids=["after a tool a paragraph begins", "streamed and not again", "whole without a stream"],
+)
+def test_a_text_is_shown_once(lines: list[dict[str, Any]], shown: list[str]) -> None:
+    assert Reader(*lines).of("delta") == shown
 
 
 def test_tools_are_under_way_until_their_result_comes() -> None:
@@ -340,25 +344,22 @@ def test_a_limit_is_named_with_its_figure(most: int, words: str) -> None:
     assert "$0.5 for one run; hiboss agent set nex --max-cost 1" in error
 
 
-def test_a_usage_limit_waits_until_its_time() -> None:
-    resets_at = clock.now() / 1000 + 7200
-    error = of_result(api("You've hit your limit", "rate_limit", 429), about(resets_at=resets_at))
+@pytest.mark.parametrize(
+    ("said", "ahead", "least", "most"),
+    [
+        ("You've hit your limit", 7200.0, 7100, 7200),
+        ("Claude AI usage limit reached|{}", None, 500, 600),
+        ("You've hit your limit", -100.0, 1, 24 * 3600),
+        ("You've hit your limit", 30 * 24 * 3600.0, 1, 24 * 3600),
+    ],
+    ids=["until its time", "in the text of an older version", "of the past", "no more than a day"],
+)
+def test_a_usage_limit_waits_until_its_time(said: str, ahead: float | None, least: int, most: int) -> None:
+    now = clock.now() / 1000
+    resets_at = None if ahead is None else now + ahead
+    error = of_result(api(said.format(int(now) + 600), "rate_limit", 429), about(resets_at=resets_at))
     assert isinstance(error, LaneError) and error.kind == "usage_limit"
-    assert error.retry_after is not None and 7100 < error.retry_after <= 7200
-
-
-def test_the_time_of_a_usage_limit_is_read_from_the_text_of_an_older_version() -> None:
-    said = f"Claude AI usage limit reached|{int(clock.now() / 1000) + 600}"
-    error = of_result(api(said, "rate_limit", 429), about())
-    assert isinstance(error, LaneError) and error.retry_after is not None and 500 < error.retry_after <= 600
-
-
-@pytest.mark.parametrize("ahead", [-100.0, 30 * 24 * 3600.0])
-def test_a_usage_limit_never_waits_for_more_than_a_day(ahead: float) -> None:
-    resets_at = clock.now() / 1000 + ahead
-    error = of_result(api("You've hit your limit", "rate_limit", 429), about(resets_at=resets_at))
-    assert isinstance(error, LaneError) and error.retry_after is not None
-    assert 1 <= error.retry_after <= 24 * 3600
+    assert error.retry_after is not None and least <= error.retry_after <= most
 
 
 @pytest.mark.parametrize(
@@ -376,15 +377,18 @@ def test_a_refused_account_names_the_command_that_helps(settings: dict[str, Any]
     assert "canary" not in error.text
 
 
-def test_a_session_that_is_unknown_or_full_is_lost() -> None:
-    unknown = other("error_during_execution", "No conversation found with session ID: 8925")
-    assert isinstance(of_result(unknown, about(resumed=True)), SessionLost)
-    no_uuid = other("error_during_execution", "Error: --resume requires a valid session ID or session title")
-    assert isinstance(of_result(no_uuid, about(resumed=True)), SessionLost)
-    directory = other("error_during_execution", "Failed to resume session: EISDIR: illegal operation, read")
-    assert isinstance(of_result(directory, about(resumed=True)), SessionLost)
-    full = api("Prompt is too long", "invalid_request", 400, terminal_reason="prompt_too_long")
-    assert isinstance(of_result(full, about(resumed=True)), SessionLost)
+@pytest.mark.parametrize(
+    "result",
+    [
+        other("error_during_execution", "No conversation found with session ID: 8925"),
+        other("error_during_execution", "Error: --resume requires a valid session ID or session title"),
+        other("error_during_execution", "Failed to resume session: EISDIR: illegal operation, read"),
+        api("Prompt is too long", "invalid_request", 400, terminal_reason="prompt_too_long"),
+    ],
+    ids=["unknown", "no UUID", "a directory", "full"],
+)
+def test_a_session_that_is_unknown_or_full_is_lost(result: Result) -> None:
+    assert isinstance(of_result(result, about(resumed=True)), SessionLost)
 
 
 def ended(stderr: str, status: int = 1) -> ProcessResult:

@@ -78,21 +78,23 @@ def test_the_tokens_of_a_resumed_thread_are_those_of_this_turn() -> None:
     assert heard.events.answer == "steered"
 
 
-def test_a_total_that_is_repeated_counts_nothing() -> None:
-    heard = Heard(usage_line(6240, turn="t0"), usage_line(6240), usage_line(6240), turn="t1", is_new=False)
-    assert heard.events.tokens.usage() == Usage(0, 0, None, 3120)
-
-
-def test_without_an_announcement_the_first_call_of_a_copy_is_taken_off() -> None:
-    answered = Heard(begun("agentMessage"), usage_line(9360, written=21), turn="t1", is_new=False)
-    assert answered.events.tokens.usage() == Usage(3120, 7, None, 3120)
-    repeated = Heard(usage_line(9360), usage_line(12480, written=14), turn="t1", is_new=False)
-    assert repeated.events.tokens.usage() == Usage(3120, 7, None, 3120)
-
-
-def test_sums_that_begin_anew_after_a_full_context_are_not_negative() -> None:
-    heard = Heard(usage_line(9360, turn="t0", written=70), usage_line(3120), turn="t1", is_new=False)
-    assert heard.events.tokens.usage() == Usage(3120, 7, None, 3120)
+@pytest.mark.parametrize(
+    ("lines", "tokens"),
+    [
+        ([usage_line(6240, turn="t0"), usage_line(6240), usage_line(6240)], (0, 0)),
+        ([begun("agentMessage"), usage_line(9360, written=21)], (3120, 7)),
+        ([usage_line(9360), usage_line(12480, written=14)], (3120, 7)),
+        ([usage_line(9360, turn="t0", written=70), usage_line(3120)], (3120, 7)),
+    ],
+    ids=[
+        "a total is repeated",
+        "a copy without an announcement",
+        "a copy announced twice",
+        "sums begin anew",
+    ],
+)
+def test_only_the_tokens_of_this_turn_count(lines: list[Line], tokens: tuple[int, int]) -> None:
+    assert Heard(*lines, turn="t1", is_new=False).events.tokens.usage() == Usage(*tokens, None, 3120)
 
 
 def test_after_a_summary_the_context_is_what_codex_estimates() -> None:
@@ -121,7 +123,6 @@ def test_messages_are_shown_as_paragraphs_and_one_before_a_tool_is_no_answer() -
     heard = Heard(message("I look first.", "m1"), work, message("It is done.", "m2"))
     assert "".join(heard.texts("delta")) == "I look first.\n\nIt is done."
     assert heard.events.answer == "It is done."
-    assert Heard(message("I look first."), work).events.answer == "I look first."
 
 
 WORDS = begun("userMessage")
@@ -136,11 +137,26 @@ def test_an_answer_that_was_whole_when_somebody_spoke_stays(phase: str | None) -
     assert heard.events.answer == "The whole first.\n\nThe second."
 
 
-def test_a_text_that_words_cut_is_no_answer_and_a_repeated_one_counts_once() -> None:
-    part = {"threadId": THREAD, "itemId": "m1", "delta": "A long st"}
-    cut = [begun("agentMessage"), {"method": "item/agentMessage/delta", "params": part}]
-    assert Heard(*cut, WORDS, message("as you say", "m2")).events.answer == "as you say"
-    assert Heard(message("done", "m1"), WORDS, message("done", "m2")).events.answer == "done"
+PART = {"threadId": THREAD, "itemId": "m1", "delta": "A long st"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "answer"),
+    [
+        (
+            [begun("agentMessage"), {"method": "item/agentMessage/delta", "params": PART}, WORDS,
+             message("as you say", "m2")],
+            "as you say",
+        ),
+        ([message("done", "m1"), WORDS, message("done", "m2")], "done"),
+        ([message("42", "m1", "final_answer"), message("(done)", "m2", "commentary")], "42"),
+        ([message("so far", "m1", "commentary")], "so far"),
+        ([message("I look first."), begun("commandExecution", command="ls")], "I look first."),
+    ],
+    ids=["cut by words", "said twice", "a remark after it", "a remark alone", "before a tool"],
+)  # fmt: skip
+def test_what_the_answer_is(lines: list[Line], answer: str) -> None:
+    assert Heard(*lines).events.answer == answer
 
 
 def test_the_answer_is_read_from_the_end_of_the_turn_if_no_message_was_heard() -> None:
@@ -148,12 +164,6 @@ def test_the_answer_is_read_from_the_end_of_the_turn_if_no_message_was_heard() -
     turn = {"id": "t1", "status": "completed", "items": [*items, {"type": "agentMessage", "text": "two"}]}
     ended = {"method": "turn/completed", "params": {"threadId": THREAD, "turn": turn}}
     assert Heard(ended, turn="t1").events.answer == "one\n\ntwo"
-
-
-def test_a_remark_after_the_answer_is_not_the_answer() -> None:
-    heard = Heard(message("42", "m1", "final_answer"), message("(done)", "m2", "commentary"))
-    assert heard.events.answer == "42"
-    assert Heard(message("so far", "m1", "commentary")).events.answer == "so far"
 
 
 def test_a_call_that_was_cut_is_known() -> None:

@@ -186,8 +186,7 @@ def test_an_answer_in_pieces_is_heard_in_pieces() -> None:
 )
 def test_an_answer_that_is_too_long_is_a_turn_error(answer: bytes) -> None:
     error = Asked(answer, answer_bytes=4000).error
-    assert isinstance(error, TurnError)
-    assert error.kind == "too_long"
+    assert isinstance(error, TurnError) and error.kind == "too_long"
 
 
 def test_a_compressed_answer_is_not_unpacked() -> None:
@@ -211,8 +210,7 @@ def test_a_compressed_answer_is_not_unpacked() -> None:
 )
 def test_what_every_turn_would_meet_is_a_lane_error(status: int, kind: str) -> None:
     asked = Asked(response(status, f"{SECRET} {QUERY}".encode(), location=f"/elsewhere?{QUERY}"))
-    assert isinstance(asked.error, LaneError)
-    assert asked.error.kind == kind
+    assert isinstance(asked.error, LaneError) and asked.error.kind == kind
     assert str(status) in asked.error.text
     assert "http://127.0.0.1" in asked.error.text
     _shows_no_secret(asked.error)
@@ -241,8 +239,7 @@ def test_what_this_turn_alone_met_is_a_turn_error(status: int) -> None:
 )
 def test_a_connection_that_breaks_off_is_a_lane_error(answer: bytes) -> None:
     asked = Asked(answer)
-    assert isinstance(asked.error, LaneError)
-    assert asked.error.kind == "unreachable"
+    assert isinstance(asked.error, LaneError) and asked.error.kind == "unreachable"
     _shows_no_secret(asked.error)
 
 
@@ -261,8 +258,7 @@ def test_a_server_that_cannot_be_reached_is_a_lane_error(url: str, monkeypatch: 
         webhook, "CONNECT_SECONDS", 0.3
     )  # for the server that never answers the TLS handshake
     error = Asked(response(), url).error
-    assert isinstance(error, LaneError)
-    assert error.kind == "unreachable"
+    assert isinstance(error, LaneError) and error.kind == "unreachable"
     _shows_no_secret(error)
 
 
@@ -285,8 +281,7 @@ def test_a_server_that_cannot_be_reached_is_a_lane_error(url: str, monkeypatch: 
 def test_how_long_to_wait_is_what_the_server_says(status: int, said: str, seconds: float | None) -> None:
     with freeze_time(NOON, real_asyncio=True):
         error = Asked(response(status, retry_after=said)).error
-    assert isinstance(error, LaneError)
-    assert error.retry_after == seconds
+    assert isinstance(error, LaneError) and error.retry_after == seconds
 
 
 def _shows_no_secret(error: Exception) -> None:

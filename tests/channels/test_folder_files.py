@@ -201,7 +201,12 @@ def test_out_may_be_on_another_file_system(adapter: FolderAdapter, root: Path, o
 
 @pytest.fixture
 def other_disk(tmp_path: Path) -> Iterator[Path]:
-    if not os.path.isdir("/dev/shm") or os.stat("/dev/shm").st_dev == tmp_path.stat().st_dev:
-        pytest.skip("it needs a second file system")
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+    """Return a directory on another file system: tests may have their homes on a disk or in memory."""
+    own = tmp_path.stat().st_dev
+    places = [
+        place for place in ("/dev/shm", "/tmp", "/var/tmp", Path(__file__).parent) if os.path.isdir(place)
+    ]
+    others = [place for place in places if os.stat(place).st_dev != own and os.access(place, os.W_OK)]
+    assert others, f"none of these is on another file system than {tmp_path}: {places}"
+    with tempfile.TemporaryDirectory(dir=others[0], prefix="hiboss-test-") as directory:
         yield Path(directory)

@@ -385,8 +385,7 @@ async def test_starts_and_failures_are_facts(tmp_path: Path, monkeypatch: pytest
         one.add(place)
         await happens(lambda: len(one.facts) == 2)
         failed, running = one.facts
-        assert isinstance(failed, AdapterFailed)
-        assert failed.error == "the script refuses this start"
+        assert isinstance(failed, AdapterFailed) and failed.error == "the script refuses this start"
         assert isinstance(running, AdapterRunning)
         assert f"channel:{running.account}" == place.address
 

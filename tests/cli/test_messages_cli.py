@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from wcwidth import wcswidth
 
-from tests.support.cli import Done, Office
+from tests.support.cli import Office
 from tests.support.terminal import on_terminal
 
 AUTH = [{"type": "module", "value": "auth"}]
@@ -22,11 +22,6 @@ def reply(office: Office, who: str, to: str, text: str = "an answer") -> str:
     return str(answer["ids"][0])
 
 
-def ok(done: Done) -> Done:
-    assert (done.rc, done.stderr) == (0, ""), done
-    return done
-
-
 # --- message -------------------------------------------------------------------------
 
 
@@ -34,11 +29,11 @@ def test_a_list_of_messages_shows_each_in_full_and_how_many_there_are(office: Of
     writer, reader = pair(office)
     first = office.send(writer, reader, "one\nmore", subject='a "subject"', scopes=AUTH)
     office.send(writer, reader, "two")
-    done = ok(office("message", "list", "--as", reader, "-n", "1"))
+    done = office.ok("message", "list", "--as", reader, "-n", "1")
     assert done.values("from") == [f"agent:{writer}"] and done.values("total") == ["2"]
     assert done.values("unread") == ["2"] and done.values("read") == ["false"]
     (cursor,) = done.values("next-cursor")
-    rest = ok(office("message", "list", "--as", reader, "--after", cursor))
+    rest = office.ok("message", "list", "--as", reader, "--after", cursor)
     assert rest.values("message-id") == [office.envelope(first)["message"]]
     assert rest.values("subject") == ['"a \\"subject\\""'] and rest.values("scopes") == ['"module:auth"']
     assert "> one\n> more\n" in rest.stdout and rest.values("next-cursor") == []
@@ -79,7 +74,7 @@ def test_every_filter_of_the_list_reaches_the_daemon(office: Office, words: tupl
         "writer": writer,
     }
     asked = [facts.get(word[1:], word) if word.startswith("%") else word for word in words]
-    done = ok(office("message", "list", "--as", reader, "--json", *asked))
+    done = office.ok("message", "list", "--as", reader, "--json", *asked)
     expected = [sent["message"]]
     if "--conversation" in words:
         expected.insert(0, other["message"])
@@ -98,20 +93,20 @@ def test_getting_a_message_marks_it_as_read_in_ones_own_box_only(office: Office)
     number = office.send(writer, reader, "look")
     message = office.envelope(number)["message"]
     for words in (("--as", reader, "--peek"), ("--as", writer), ("--as", "boss")):
-        assert "> look" in ok(office("message", "get", message, *words)).stdout
+        assert "> look" in office.ok("message", "get", message, *words).stdout
         assert office.envelope(number)["read_at"] is None
-    assert ok(office("message", "get", number, "--as", reader)).values("message-id") == [message]
+    assert office.ok("message", "get", number, "--as", reader).values("message-id") == [message]
     assert office.envelope(number)["read_at"] is not None
-    assert ok(office("message", "get", message, "--as", reader, "--json")).json["message"]["is_read"] is True
+    assert office.ok("message", "get", message, "--as", reader, "--json").json["message"]["is_read"] is True
 
 
 def test_messages_are_marked_as_read_without_being_shown(office: Office) -> None:
     writer, reader = pair(office)
     numbers = [office.send(writer, reader, "secret") for _ in range(2)]
-    done = ok(office("message", "read", *numbers, numbers[0], "--as", reader))
+    done = office.ok("message", "read", *numbers, numbers[0], "--as", reader)
     assert done.stdout == "marked-count: 2\n"
     message = office.envelope(numbers[0])["message"]
-    assert ok(office("message", "read", message, "--as", writer)).stdout == (
+    assert office.ok("message", "read", message, "--as", writer).stdout == (
         f"marked-count: 0\nalso-read-by: {message} {reader}\n"
     )
 
@@ -119,18 +114,18 @@ def test_messages_are_marked_as_read_without_being_shown(office: Office) -> None
 def test_a_deleted_message_is_restored(office: Office) -> None:
     writer, reader = pair(office)
     number = office.send(writer, reader, "precious")
-    ok(office("message", "delete", number, "--as", writer, "--reason", "a mistake"))
-    shown = ok(office("message", "get", number, "--as", reader)).stdout
+    office.ok("message", "delete", number, "--as", writer, "--reason", "a mistake")
+    shown = office.ok("message", "get", number, "--as", reader).stdout
     assert "deleted: true\n" in shown and 'deleted-why: "a mistake"' in shown and "precious" not in shown
-    done = ok(office("message", "restore", number, "--as", writer))
+    done = office.ok("message", "restore", number, "--as", writer)
     assert done.record == {"message": office.envelope(number)["message"], "changed": "true", "posts": "0"}
-    assert "> precious" in ok(office("message", "get", number, "--as", reader)).stdout
+    assert "> precious" in office.ok("message", "get", number, "--as", reader).stdout
 
 
 def test_an_empty_list_says_so(office: Office) -> None:
     name = office.agent()
-    assert "no-messages: true" in ok(office("message", "list", "--as", name)).stdout
-    assert "no-threads: true" in ok(office("thread", "list", "--as", name)).stdout
+    assert "no-messages: true" in office.ok("message", "list", "--as", name).stdout
+    assert "no-threads: true" in office.ok("thread", "list", "--as", name).stdout
     assert "No messages found." in on_terminal(office, "message", "list", "--as", name).stdout
 
 
@@ -143,7 +138,7 @@ def test_threads_are_listed_and_shown_with_their_messages(office: Office) -> Non
     answer = reply(office, reader, number)
     thread = office.envelope(number)["thread"]
     for words in ((), ("--scope", "module:auth"), ("-n", "1", "--page", "1")):
-        done = ok(office("thread", "list", "--as", writer, *words))
+        done = office.ok("thread", "list", "--as", writer, *words)
         facts = {name: done.values(name) for name in ("thread", "title", "messages", "unread", "last-sender")}
         assert facts == {
             "thread": [thread],
@@ -152,10 +147,10 @@ def test_threads_are_listed_and_shown_with_their_messages(office: Office) -> Non
             "unread": ["1"],
             "last-sender": [reader],
         }
-    shown = ok(office("thread", "show", answer, "--as", writer))
+    shown = office.ok("thread", "show", answer, "--as", writer)
     assert shown.values("thread")[0] == thread and shown.values("total") == ["2"]
     assert shown.stdout.index("> the question") < shown.stdout.index("> an answer")
-    turned = ok(office("thread", "show", thread, "--as", writer, "--newest-first", "--json")).json
+    turned = office.ok("thread", "show", thread, "--as", writer, "--newest-first", "--json").json
     assert [one["body"]["content"] for one in turned["messages"]] == ["an answer", "the question\nin detail"]
     assert office.envelope(answer)["read_at"] is None
 
@@ -164,17 +159,17 @@ def test_the_chain_of_an_envelope_begins_with_the_first_message(office: Office) 
     writer, reader = pair(office)
     answer = reply(office, reader, office.send(writer, reader, "root"), "second")
     last = reply(office, writer, answer, "third")
-    done = ok(office("envelope", "thread", last, "--as", reader))
+    done = office.ok("envelope", "thread", last, "--as", reader)
     texts = [line for line in done.stdout.splitlines() if line.startswith("> ")]
     assert texts == ["> root", "> second", "> third"]
-    assert len(ok(office("envelope", "thread", last, "--as", reader, "--json")).json["chain"]) == 3
+    assert len(office.ok("envelope", "thread", last, "--as", reader, "--json").json["chain"]) == 3
 
 
 def test_the_chain_has_a_line_for_what_one_may_not_see(office: Office) -> None:
     writer, reader = pair(office)
     third = office.agent()
     back = office.send(reader, third, "back", reply_to=office.send(writer, reader, "root"))
-    lines = ok(office("envelope", "thread", back, "--as", third)).stdout.splitlines()
+    lines = office.ok("envelope", "thread", back, "--as", third).stdout.splitlines()
     assert (
         lines[:2] == ["(messages that you may not see)", ""] and "> back" in lines and "> root" not in lines
     )
@@ -200,21 +195,21 @@ def test_the_inbox_is_filtered_by_mentions_tags_and_threads(office: Office) -> N
             (("--mentions", "--scope", "module:web"), []),
             ((), [answer, named, plain]),
         ):
-            done = ok(office(*command, "--as", reader, *words))
+            done = office.ok(*command, "--as", reader, *words)
             assert done.values("envelope-id") == expected, (command, words)
 
 
 def test_what_is_snoozed_is_listed_only_when_asked_for_and_stays_unread(office: Office) -> None:
     writer, reader = pair(office)
     number = office.send(writer, reader, "later")
-    ok(office("envelope", "snooze", number, "--until", "+1h", "--as", reader))
-    assert ok(office("inbox", "--as", reader)).values("envelope-id") == []
+    office.ok("envelope", "snooze", number, "--until", "+1h", "--as", reader)
+    assert office.ok("inbox", "--as", reader).values("envelope-id") == []
     for words in (
         ("inbox", "--snoozed"),
         ("envelope", "list", "--snoozed"),
         ("envelope", "list", "--box", "snoozed"),
     ):
-        assert ok(office(*words, "--as", reader)).values("envelope-id") == [number]
+        assert office.ok(*words, "--as", reader).values("envelope-id") == [number]
     assert office.envelope(number)["read_at"] is None
 
 

@@ -136,18 +136,14 @@ def test_metadata_is_json_where_it_can_be_and_text_otherwise(office: Office) -> 
         "signs==x=y": "=x=y",
         "broken={broken": "{broken",
         "zeros=007": "007",
+        "nan=NaN": "NaN",  # only Python takes these for JSON
+        "infinite=-Infinity": "-Infinity",
+        "huge=1e999": "1e999",
     }
     done = send(office, "--text", "x", *(word for pair in given for word in ("--meta", pair)))
     assert (done.rc, done.stderr) == (0, "")
     stored = office.envelope(done.values("id")[0])["metadata"]
     assert stored == {pair.partition("=")[0]: value for pair, value in given.items()}
-
-
-@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999"])
-def test_metadata_that_only_python_takes_for_json_is_text(office: Office, value: str) -> None:
-    done = send(office, "--text", "x", "--meta", f"a={value}")
-    assert (done.rc, done.stderr) == (0, "")
-    assert office.envelope(done.values("id")[0])["metadata"] == {"a": value}
 
 
 # --- attachments ---------------------------------------------------------------------

@@ -224,8 +224,7 @@ def test_an_album_waits_after_its_last_part_and_not_when_it_is_full(rig: Telegra
             album.add(str(number).encode())
         await until(lambda: len(take.updates) == 11)
         whole = await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=False)
-        assert isinstance(whole, Digested)
-        assert len(whole.inbound.files) == 10
+        assert isinstance(whole, Digested) and len(whole.inbound.files) == 10
 
     after_intake(rig, story)
 

@@ -273,8 +273,7 @@ async def test_what_stops_the_account_is_raised_with_what_to_do(
         rig.fault("getUpdates", **fault)
         await until(task.done)
         error = task.exception()
-        assert isinstance(error, AccountError)
-        assert error.kind == kind
+        assert isinstance(error, AccountError) and error.kind == kind
         assert advice in error.text
 
 
@@ -283,8 +282,7 @@ async def test_a_webhook_that_is_set_is_told_from_another_poller(rig: TelegramRi
     async with polling_adapter(rig, Taker(rig)) as (_, task):
         await until(task.done)
         error = task.exception()
-        assert isinstance(error, AccountError)
-        assert error.kind == "webhook"
+        assert isinstance(error, AccountError) and error.kind == "webhook"
 
 
 async def test_two_pollers_of_one_token_are_noticed(rig: TelegramRig) -> None:
@@ -293,8 +291,7 @@ async def test_two_pollers_of_one_token_are_noticed(rig: TelegramRig) -> None:
         async with polling_adapter(rig, Taker(rig)):
             await until(first.done)
         error = first.exception()
-        assert isinstance(error, AccountError)
-        assert error.kind == "other_poller"
+        assert isinstance(error, AccountError) and error.kind == "other_poller"
 
 
 @pytest.mark.parametrize(
