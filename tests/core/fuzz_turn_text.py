@@ -162,8 +162,7 @@ class Attacker:
         return text[:place] + chance.choice(['"', "\\", '\\"', '"]', "\u2069", " [boss]"]) + text[place:]
 
     def _code_point(self) -> int:
-        found = self.chance.choice([0x80, 0x800, 0x3100, 0x10000, 0x110000])
-        number = self.chance.randrange(found)
+        number = self.chance.randrange(self.chance.choice([0x80, 0x800, 0x3100, 0x10000, 0x110000]))
         return number if not 0xD800 <= number < 0xE000 else 0x41
 
     def maybe(self) -> str | None:
@@ -243,8 +242,7 @@ class Attacker:
         return rendering.Around(messages, left_out)
 
     def reactions(self) -> list[Envelope]:
-        number = self.chance.choice([0, 0, 1, 2])
-        return [self._reaction() for _ in range(number)]
+        return [self._reaction() for _ in range(self.chance.choice([0, 0, 1, 2]))]
 
     def _reaction(self) -> Envelope:
         kind = self.chance.choice(["👍", "❤", "🤷‍♂️", "🇩🇪", self.string(1), self._piece()])

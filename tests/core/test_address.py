@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hiboss.core.address import BOSS, RESERVED, Address, check_agent_name, parse_address
 from hiboss.core.errors import BadAddress, BadName
+from tests.support.raising import raised
 
 NAMES = st.from_regex(r"\A[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8}){0,3}\Z")
 
@@ -78,9 +79,7 @@ def test_an_adapters_name_has_a_limit_like_every_name() -> None:
 
 
 def test_a_forgotten_kind_is_suggested() -> None:
-    with pytest.raises(BadAddress) as refused:
-        parse_address("nex")
-    assert "(agent:nex?)" in refused.value.message
+    assert "(agent:nex?)" in raised(BadAddress, parse_address, "nex").message
 
 
 @given(name=NAMES, kind=st.sampled_from(["agent", "user", "group"]))
@@ -118,16 +117,12 @@ def test_a_good_name_is_taken_as_it_is_and_makes_an_address(name: str) -> None:
 
 def test_a_name_of_64_characters_is_the_longest() -> None:
     assert check_agent_name("a" * 64) == "a" * 64
-    with pytest.raises(BadName) as refused:
-        check_agent_name("a" * 65)
-    assert refused.value.why == "it has 65 characters"
+    assert raised(BadName, check_agent_name, "a" * 65).why == "it has 65 characters"
 
 
 @pytest.mark.parametrize("name", ["background", "boss", "system", "all", "BOSS", "System", "aLL"])
 def test_a_reserved_name_is_refused_whatever_the_case(name: str) -> None:
-    with pytest.raises(BadName) as refused:
-        check_agent_name(name)
-    assert refused.value.why == "it is reserved"
+    assert raised(BadName, check_agent_name, name).why == "it is reserved"
 
 
 @pytest.mark.parametrize(
@@ -152,9 +147,8 @@ def test_a_reserved_name_is_refused_whatever_the_case(name: str) -> None:
     ],
 )
 def test_what_cannot_be_a_name_is_refused_with_what_can(name: str) -> None:
-    with pytest.raises(BadName) as refused:
-        check_agent_name(name)
-    assert "1 to 64 characters: letters, digits, and single dashes" in refused.value.message
+    error = raised(BadName, check_agent_name, name)
+    assert "1 to 64 characters: letters, digits, and single dashes" in error.message
 
 
 @given(text=st.text() | st.from_regex(r"\A(agent|user|group|channel):[\x00-\x7f]{0,10}"))

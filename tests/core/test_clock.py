@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hiboss.core import clock
 from hiboss.core.errors import BadDuration, BadTime, BadTimeOfDay, BadTimezone, TooFar
+from tests.support.raising import raised
 from tests.support.sweeps import sweep
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -144,9 +145,8 @@ def test_what_is_no_time_is_refused_with_the_reason() -> None:
         for why, texts in REFUSED.items():
             for text in texts:
                 with row(text[:50]):
-                    with pytest.raises(BadTime) as refused:
-                        means(text, zone="Europe/Berlin")
-                    assert why in refused.value.message and len(refused.value.message) < 500
+                    error = raised(BadTime, means, text, zone="Europe/Berlin")
+                    assert why in error.message and len(error.message) < 500
 
 
 # --- deferring -----------------------------------------------------------------------
@@ -243,15 +243,11 @@ def test_any_text_is_a_time_or_refused_as_none(text: str, zone: ZoneInfo) -> Non
     "name", ["", "Nowhere", "Europe", "../etc/passwd", "/etc/localtime", "A" * 5000, "\x00"]
 )
 def test_what_is_no_zone_is_refused(name: str) -> None:
-    with pytest.raises(BadTimezone) as refused:
-        clock.zone(name)
-    assert "write for example Europe/Berlin" in refused.value.message
+    assert "write for example Europe/Berlin" in raised(BadTimezone, clock.zone, name).message
 
 
 def test_a_mistyped_zone_gets_the_nearest_one_as_a_hint() -> None:
-    with pytest.raises(BadTimezone) as refused:
-        clock.zone("europe/berln")
-    assert "did you mean Europe/Berlin?" in refused.value.message
+    assert "did you mean Europe/Berlin?" in raised(BadTimezone, clock.zone, "europe/berln").message
 
 
 @pytest.mark.parametrize(
@@ -313,9 +309,8 @@ def test_what_is_no_length_of_time_is_refused_with_the_reason() -> None:
         for why, texts in REFUSED_LENGTHS.items():
             for text in texts:
                 with row(text[:50]):
-                    with pytest.raises(BadDuration) as refused:
-                        clock.duration(text, most=DAY)
-                    assert why in refused.value.message and len(refused.value.message) < 200
+                    error = raised(BadDuration, clock.duration, text, most=DAY)
+                    assert why in error.message and len(error.message) < 200
 
 
 @given(

@@ -170,8 +170,7 @@ def test_what_is_no_plain_emoji_is_quoted(text: str) -> None:
 def test_a_marked_text_can_be_had_back_as_it_was_written(text: str) -> None:
     lines = mark_lines(text).splitlines(keepends=True)
     assert all(line.startswith("> ") or line.rstrip(BREAKS) == ">" for line in lines)
-    back = "".join(line[2:] if line.startswith("> ") else line[1:] for line in lines)
-    assert back == text
+    assert "".join(line[2:] if line.startswith("> ") else line[1:] for line in lines) == text
 
 
 @pytest.mark.parametrize("sign", [*BREAKS, "\r\n"], ids=ascii)

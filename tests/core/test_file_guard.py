@@ -17,6 +17,7 @@ from hiboss.core import file_guard
 from hiboss.core.file_guard import FileGuard, HomeFile, NotAFile, PrivateFile, create_file
 from hiboss.core.paths import Home
 from tests.support.daemons import can_mount
+from tests.support.raising import raised
 
 
 @pytest.fixture(params=[True, False], ids=["with O_PATH", "without O_PATH"])
@@ -185,9 +186,8 @@ def test_what_is_no_regular_file_is_refused_and_hangs_nobody(guard: FileGuard, o
     for name in ("pipe", "link", "directory"):
         with pytest.raises((NotAFile, OSError)):
             guard.open_file(str(outside / name))
-    with pytest.raises(FileNotFoundError) as missing:
-        guard.open_file(str(outside / "missing"))
-    assert missing.value.filename == str(outside / "missing")
+    error = raised(FileNotFoundError, guard.open_file, str(outside / "missing"))
+    assert error.filename == str(outside / "missing")
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="it needs /proc")
@@ -287,6 +287,4 @@ def test_below_a_workspace_no_link_is_followed(guard: FileGuard, tmp_path: Path,
     (workspace / "memory").symlink_to(outside)
     (workspace / "MEMORY.md").symlink_to(outside / "note")
     for names in (("memory", "note"), ("MEMORY.md",)):
-        with pytest.raises(OSError) as caught:
-            guard.open_below_workspace(str(workspace), *names)
-        assert caught.value.errno == errno.ELOOP
+        assert raised(OSError, guard.open_below_workspace, str(workspace), *names).errno == errno.ELOOP

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hiboss.core import ids
 from hiboss.core.errors import BadId
+from tests.support.raising import raised
 
 
 def test_every_kind_has_a_letter_of_its_own() -> None:
@@ -69,9 +70,8 @@ def test_the_largest_number_sqlite_holds_is_an_id_and_the_next_is_not() -> None:
 
 
 def test_a_refusal_names_every_kind_that_would_be_right() -> None:
-    with pytest.raises(BadId) as refused:
-        ids.parse("x1", "envelope", "thread")
-    assert refused.value.message == "x1 is not a valid envelope or thread id; write for example e81 or t81"
+    error = raised(BadId, ids.parse, "x1", "envelope", "thread")
+    assert error.message == "x1 is not a valid envelope or thread id; write for example e81 or t81"
 
 
 @given(value=st.text())

@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from hiboss.core.contracts.failures import Refused
 from hiboss.core.option_models import Options, describe, load, mistakes, validate
+from tests.support.raising import raised
 
 
 class Bot(Options):
@@ -45,9 +46,7 @@ GIVEN = {"url": "https://example.org/", "key": "very-secret-1"}
 
 
 def refusal(given: dict[str, Any]) -> str:
-    with pytest.raises(Refused) as refused:
-        validate(Bot, given, "bot")
-    return refused.value.why
+    return raised(Refused, validate, Bot, given, "bot").why
 
 
 def test_a_model_is_described_field_by_field() -> None:

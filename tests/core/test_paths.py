@@ -13,6 +13,7 @@ import pytest
 from hiboss.core.errors import HomeUnusable
 from hiboss.core.paths import SOCKET_PATH_LIMIT, Home, replacing
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
+from tests.support.raising import raised
 from tests.support.waits import wait_until
 
 
@@ -171,21 +172,10 @@ def test_a_secret_is_kept_for_its_owner_alone_until_it_is_forgotten(tmp_path: Pa
     assert [home.secrets_of(name) for name in names] == [{}, {"secret": "whsec_two"}]
 
 
-@pytest.mark.parametrize("name", ["file", "file/below"])
-def test_a_home_that_cannot_be_made_is_refused_with_advice(name: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(HomeUnusable) as refused:
-        Home(str(tmp_path / name)).create()
-    assert "choose another one with HIBOSS_HOME" in refused.value.message
-    assert (tmp_path / "file").read_text() == "in the way"
-
-
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
 def test_a_home_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(tmp_path, 12345, 12345)
-    with pytest.raises(HomeUnusable) as refused:
-        Home(str(tmp_path)).create()
-    assert "it belongs to another user" in refused.value.message
+    assert "it belongs to another user" in raised(HomeUnusable, Home(str(tmp_path)).create).message
     assert os.listdir(tmp_path) == []
 
 
@@ -297,9 +287,8 @@ def test_a_home_whose_runtime_directory_is_too_long_as_well_is_refused_with_advi
     runtime = _deep(short / "run")
     runtime.chmod(0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    with pytest.raises(HomeUnusable) as refused:
-        Home(str(_deep(short))).create()
-    assert "choose another one with HIBOSS_HOME" in refused.value.message
+    error = raised(HomeUnusable, Home(str(_deep(short))).create)
+    assert "choose another one with HIBOSS_HOME" in error.message
 
 
 def test_a_daemon_with_a_long_home_is_reached_in_the_runtime_directory(short: Path, open_umask: None) -> None:

@@ -47,5 +47,4 @@ def test_the_beginning_of_a_secret_that_ends_there_is_not_shown() -> None:
 
 
 def test_pieces_hold_back_no_more_than_the_longest_secret() -> None:
-    pieces = Pieces()
-    assert pieces.take("hba_" + "a" * 2 * LONGEST_SECRET) == "hba_…"
+    assert Pieces().take("hba_" + "a" * 2 * LONGEST_SECRET) == "hba_…"

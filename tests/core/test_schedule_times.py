@@ -292,8 +292,7 @@ def changes(zone: str, year: int) -> list[datetime]:
     start, place = datetime(year, 1, 1, tzinfo=UTC), ZoneInfo(zone)
     halves = [start + timedelta(minutes=30 * n) for n in range(366 * 48)]
     offsets = [moment.astimezone(place).utcoffset() for moment in halves]
-    found = [halves[n] for n in range(1, len(halves)) if offsets[n] != offsets[n - 1]]
-    return found or [start]
+    return [halves[n] for n in range(1, len(halves)) if offsets[n] != offsets[n - 1]] or [start]
 
 
 @lru_cache(maxsize=32)

@@ -12,6 +12,7 @@ import pytest
 from hiboss.core.errors import HomeUnusable
 from hiboss.core.paths import Home
 from hiboss.core.stop_flag import StopFlag
+from tests.support.raising import raised
 
 # No file can become larger than nothing: what is written is refused as on a full disk.
 ON_FULL_DISK = """
@@ -67,9 +68,7 @@ def test_a_file_that_cannot_be_understood_counts_too(flag: StopFlag, tmp_path: P
 def test_only_a_file_counts(flag: StopFlag, tmp_path: Path) -> None:
     (tmp_path / "stop-all").mkdir()
     assert flag.read() is None and not flag.is_there()
-    with pytest.raises(HomeUnusable) as refused:
-        flag.leave("x")
-    assert "stop-all" in str(refused.value)
+    assert "stop-all" in str(raised(HomeUnusable, flag.leave, "x"))
     (tmp_path / "stop-all").rmdir()
     (tmp_path / "stop-all").symlink_to("/dev/zero")
     assert flag.read() is None and not flag.is_there()

@@ -150,8 +150,7 @@ class Scene:
         row = agents.with_provider(self.connection, agent)
         assert row is not None
         numbers = turn_selection.preview(self.connection, row, self.now)
-        beside = turn_selection.preview_beside(self.connection, agent, numbers)
-        return self._content(agent, numbers, beside)
+        return self._content(agent, numbers, turn_selection.preview_beside(self.connection, agent, numbers))
 
     def _content(self, agent: int, numbers: list[int], beside: turn_selection.Beside) -> str:
         name = {NEX: "nex", KAI: "kai"}.get(agent, "max")

@@ -20,8 +20,7 @@ class House(Cast):
 
     def actor(self, number: int) -> Actor:
         [row] = self.execute("SELECT kind, name FROM address WHERE id = ?", number)
-        entry = LiveAddress(number, Address(row["kind"], row["name"]))
-        return Actor(entry, is_boss=number == BOSS_ID)
+        return Actor(LiveAddress(number, Address(row["kind"], row["name"])), is_boss=number == BOSS_ID)
 
     def address(self, number: int) -> Address:
         return self.actor(number).entry.address
@@ -73,8 +72,7 @@ class House(Cast):
         row = groups.by_id(self.connection, group)
         assert row is not None
         parts = conversations.stretches(self.connection, row, who)
-        wanted = conversations.Piece(group, parts, who, **which)
-        found = conversations.piece(self.connection, wanted, 100)
+        found = conversations.piece(self.connection, conversations.Piece(group, parts, who, **which), 100)
         return [
             self.execute(
                 "SELECT m.text FROM envelope e JOIN message m ON m.id = e.message WHERE e.id = ?", envelope

@@ -137,8 +137,7 @@ async def test_whoever_gets_the_mail_of_a_conversation_sees_and_answers_what_is_
 
 async def routed(daemon: InProcessDaemon, way: str) -> None:
     await daemon.register("kai", "zed", "yan", "bob")
-    made = await daemon.ask("ask.create", "kai", question="Deploy?", to="agent:zed")
-    ask = made["ask"]
+    ask = (await daemon.ask("ask.create", "kai", question="Deploy?", to="agent:zed"))["ask"]
     target: dict[str, Any] = {"envelope": envelope_of(daemon, ask["message"])}
     if way == "conversation":
         target = {"conversation": ask["conversation"], "agent": "zed"}
@@ -147,8 +146,7 @@ async def routed(daemon: InProcessDaemon, way: str) -> None:
     assert sent["outcome"] == "applied"
     if way == "conversation":  # also what is asked later
         ask = (await daemon.ask("ask.create", "kai", question="And now?", to="agent:zed"))["ask"]
-    listed = (await daemon.ask("ask.list", "yan"))["asks"]
-    assert listed[0]["id"] == ask["id"]
+    assert (await daemon.ask("ask.list", "yan"))["asks"][0]["id"] == ask["id"]
     assert (await daemon.ask("ask.list", "bob"))["asks"] == []
     assert (await refused(daemon, "ask.answer", "bob", id=ask["id"], choice="yes")).code == NotFound.code
     assert (await refused(daemon, "ask.answer", "kai", id=ask["id"], choice="yes")).code == OwnAsk.code

@@ -22,8 +22,7 @@ NIGHT = datetime(2030, 6, 1, 23, 0, tzinfo=UTC)
 
 async def asked(daemon: InProcessDaemon, who: str = "nex", **params: Any) -> str:
     """Ask, and return the id of the ask."""
-    made = await daemon.ask("ask.create", who, **{"question": "Deploy?", **params})
-    return str(made["ask"]["id"])
+    return str((await daemon.ask("ask.create", who, **{"question": "Deploy?", **params}))["ask"]["id"])
 
 
 async def ask(daemon: InProcessDaemon, number: str) -> dict[str, Any]:

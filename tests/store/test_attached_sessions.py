@@ -16,6 +16,7 @@ from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.attached_sessions import Room, Session, room
 from tests.support.parties import Party, agent
 from tests.support.python_agents import Boss
+from tests.support.raising import raised
 
 _numbers = itertools.count(1)
 
@@ -38,9 +39,7 @@ def found(opens: Room, directory: str, **fields: Any) -> Session:
 
 
 def refused(session: Session) -> str:
-    with pytest.raises(Answered) as caught:
-        session.start()
-    return caught.value.stable_code
+    return raised(Answered, session.start).stable_code
 
 
 # --- who it is -----------------------------------------------------------------------------
@@ -53,9 +52,8 @@ def test_a_session_is_the_agent_that_a_person_named(daemon: RunningDaemon, opens
 
 
 def test_a_session_for_an_agent_that_does_not_exist_is_refused(daemon: RunningDaemon) -> None:
-    with pytest.raises(Answered) as caught:
-        Session(daemon, "nobody-of-that-name", pid=os.getpid())
-    assert caught.value.stable_code == "unknown_agent"
+    error = raised(Answered, Session, daemon, "nobody-of-that-name", pid=os.getpid())
+    assert error.stable_code == "unknown_agent"
 
 
 def test_a_new_agent_is_named_after_the_directory_and_has_no_turns_of_its_own(
@@ -107,9 +105,7 @@ def test_sessions_of_both_programs_in_a_directory_are_two_agents(opens: Room, pl
 def test_a_session_is_not_the_agent_that_another_one_was_named(
     opens: Room, daemon: RunningDaemon, place: str
 ) -> None:
-    kai = agent(daemon)
-    named = opens(kai.name, directory=place)
-    named.end()
+    opens(agent(daemon).name, directory=place).end()
     assert found(opens, place).name == os.path.basename(place)
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from hiboss.core.address import Address
 from hiboss.core.contracts.failures import Failure
 from hiboss.core.contracts.provider import Answer
 from hiboss.core.envelope import Draft, Kind, Lane
-from hiboss.core.errors import PulledAgain
 from hiboss.core.events import AgentChanged, BreakerPulled, BreakerReleased
 from hiboss.store import (
     breaker,
@@ -18,13 +15,10 @@ from hiboss.store import (
     deleted_envelopes,
     envelopes,
     lanes,
-    leases,
     messages,
-    overdue,
     run_cancels,
     run_settlement,
     run_start,
-    schedules,
 )
 from hiboss.store.connection import Row
 from hiboss.store.run_limits import Bounds
@@ -44,10 +38,6 @@ def pulled(scene: Scene) -> Row:
     row = breaker.get(scene.connection)
     assert row is not None
     return row
-
-
-def last_pull(scene: Scene) -> str:
-    return str(pulled(scene)["pull"])
 
 
 def asked(scene: Scene, text: str = "hello") -> None:
@@ -84,27 +74,6 @@ def claimed(scene: Scene, chat: str) -> str | None:
 
 
 # --- pulling and releasing ------------------------------------------------------------
-
-
-def test_the_breaker_is_pulled_once_and_the_first_reason_stays(scene: Scene) -> None:
-    assert not breaker_holds.is_pulled(scene.connection)
-    assert pull(scene, "first") and not pull(scene, "second")
-    row = pulled(scene)
-    assert (row["reason"], row["address"]) == ("first", "user:boss")
-    assert breaker.why(row) == 'the breaker is pulled: "first" (hiboss go)'
-    assert release(scene) and not release(scene)
-    assert breaker.get(scene.connection) is None
-
-
-def test_a_release_of_a_pull_does_not_undo_a_later_one(scene: Scene) -> None:
-    pull(scene)
-    first = last_pull(scene)
-    pull(scene)
-    for number in (first, ""):  # empty: whoever asked saw that it was not pulled
-        with pytest.raises(PulledAgain):
-            release(scene, number)
-    assert release(scene, last_pull(scene)) and not release(scene, "")
-    assert not release(scene, first)  # somebody else was faster
 
 
 def test_pulling_and_releasing_are_told_once_with_the_state_of_every_agent(scene: Scene) -> None:
@@ -169,8 +138,7 @@ def test_a_run_that_was_ending_for_something_else_is_shown_too_and_its_mail_wait
     turn = scene.begin()
     scene.write(lambda tx: run_cancels.note(tx, turn.run, "by me", BOSS_ID, ends_as))
     pull(scene)
-    found = breaker.stopped_runs(scene.connection, scene.now)
-    assert [one["id"] for one in found] == [turn.run]
+    assert [one["id"] for one in breaker.stopped_runs(scene.connection, scene.now)] == [turn.run]
     assert breaker_holds.waiting(scene.connection, scene.now, 10).mail == [("agent:nex", 1)]
 
 
@@ -191,14 +159,6 @@ def test_the_runs_of_a_pull_are_shown_and_not_those_of_an_earlier_one(scene: Sce
 # --- what it holds --------------------------------------------------------------------
 
 
-def test_nobody_gets_a_turn_while_it_is_pulled(scene: Scene) -> None:
-    asked(scene)
-    pull(scene)
-    assert scene.begins() is None
-    release(scene)
-    assert scene.begins() is not None
-
-
 def test_no_task_in_the_background_starts_and_none_is_looked_for(scene: Scene) -> None:
     background = scene.write(lambda tx: tx.cache.add_address(Address("agent", "background")))
     nex = Address("agent", "nex")
@@ -214,47 +174,6 @@ def test_no_task_in_the_background_starts_and_none_is_looked_for(scene: Scene) -
     assert scene.write(lambda tx: run_start.begin_background(tx, number, start)) is not None
 
 
-def test_schedules_hold_and_the_timer_is_not_set_for_them(scene: Scene) -> None:
-    message = {"from": "agent:nex", "to": ["agent:kai"], "text": "hourly", "subject": None, "type": "text"}
-    rest = {"priority": "normal", "attachments": [], "from_boss": False, "from_name": None, "addresses": {}}
-    columns = {"every_ms": HOUR, "draft": json.dumps(message | rest)}
-    number = scene.write(lambda tx: schedules.insert(tx, NEX, columns, scene.now))
-    due = scene.now + HOUR
-    assert overdue.next_times(scene.connection).slot == due
-    pull(scene)
-    assert overdue.next_times(scene.connection).slot is None
-    scene.now = due
-    woken = scene.write(lambda tx: overdue.fire(tx, scene.now, lambda tx, owner: None))
-    assert woken.envelopes == []
-    assert breaker_holds.waiting(scene.connection, scene.now, 10).schedules == 1
-    release(scene)
-    assert overdue.next_times(scene.connection).slot == due
-    assert len(scene.write(lambda tx: overdue.fire(tx, scene.now, lambda tx, owner: None)).envelopes) == 1
-    assert schedules.get(scene.connection, number, None)["next_at"] > due
-
-
-def test_agents_claim_nothing_and_people_are_not_held(scene: Scene) -> None:
-    asked(scene)
-    pull(scene)
-    until = scene.now + HOUR
-    assert scene.write(lambda tx: leases.claim(tx, NEX, 5, until, scene.now)) == ([], None)
-    assert breaker_holds.holds_mail(scene.connection, NEX)
-    assert not breaker_holds.holds_mail(scene.connection, BOSS_ID)
-    release(scene)
-    found, claim = scene.write(lambda tx: leases.claim(tx, NEX, 5, until, scene.now))
-    assert (len(found), claim) == (1, 1)
-
-
-def test_what_agents_post_holds_and_what_people_and_hiboss_post_passes(scene: Scene) -> None:
-    sends(scene, Address("agent", "nex"), "7", "from nex")
-    sends(scene, Address("user", "boss"), "7", "from the boss")
-    pull(scene)
-    assert [claimed(scene, "7"), claimed(scene, "7")] == ["from the boss", None]
-    assert breaker_holds.waiting(scene.connection, scene.now, 10).posts == 1
-    release(scene)
-    assert [claimed(scene, "7"), claimed(scene, "7")] == ["from nex", None]
-
-
 def test_what_agents_post_to_a_chat_of_the_boss_passes(scene: Scene) -> None:
     scene.comes_in(**{**HIS, "text": "it is me"})
     scene.execute("UPDATE contact SET state = 'boss' WHERE platform_id = '777'")
@@ -267,8 +186,7 @@ def test_what_agents_post_to_a_chat_of_the_boss_passes(scene: Scene) -> None:
 def test_the_rest_of_a_post_holds_and_others_pass_it(scene: Scene) -> None:
     lane = place(scene, "7")
     number = sends(scene, Address("agent", "nex"), "7", "long")
-    held = scene.write(lambda tx: lanes.claim(tx, lane, scene.now, 1))
-    assert held is not None
+    assert scene.write(lambda tx: lanes.claim(tx, lane, scene.now, 1)) is not None
     scene.write(lambda tx: lanes.note_partly_posted(tx, lane, number))
     assert scene.write(lambda tx: lanes.may_go_on(tx, lane, number, scene.now))
     pull(scene)

@@ -13,8 +13,7 @@ from tests.store.route_cast import Cast
 
 def test_a_routed_envelope_is_answered_by_the_other_agent_where_it_was_asked(chat: Cast) -> None:
     asked = chat.bob("when is lunch")
-    number = chat.envelope(asked, NEX)
-    assert chat.order("route", chat.max, envelope=number).outcome == "applied"
+    assert chat.order("route", chat.max, envelope=chat.envelope(asked, NEX)).outcome == "applied"
     assert chat.who_got(asked) == {"max": "pending"}
     assert chat.begins(NEX) is None
     answer = chat.complete(chat.begin(chat.max), "at noon")
@@ -26,14 +25,12 @@ def test_a_routed_envelope_is_answered_by_the_other_agent_where_it_was_asked(cha
 
 
 def test_only_that_envelope_is_routed_and_later_mail_is_not(chat: Cast) -> None:
-    first = chat.bob("first")
-    chat.order("route", chat.max, envelope=chat.envelope(first, NEX))
+    chat.order("route", chat.max, envelope=chat.envelope(chat.bob("first"), NEX))
     assert chat.who_got(chat.bob("second")) == {"nex": "pending"}
 
 
 def test_an_envelope_that_comes_home_is_routed_no_more(chat: Cast) -> None:
-    asked = chat.bob("hello")
-    number = chat.envelope(asked, NEX)
+    number = chat.envelope(chat.bob("hello"), NEX)
     chat.order("route", chat.max, envelope=number)
     chat.order("route", KAI, envelope=number)
     assert chat.execute("SELECT recipient, routed_from FROM envelope WHERE id = ?", number) == [
@@ -61,8 +58,7 @@ def test_what_failed_for_one_agent_has_not_failed_for_the_other(chat: Cast) -> N
 
 
 def test_what_is_settled_or_in_hand_is_too_late_to_be_routed(chat: Cast) -> None:
-    asked = chat.bob("hello")
-    number = chat.envelope(asked, NEX)
+    number = chat.envelope(chat.bob("hello"), NEX)
     turn = chat.begin(NEX)
     held = chat.order("route", chat.max, envelope=number)
     assert held.outcome == "too-late"
@@ -79,8 +75,7 @@ def test_what_is_settled_or_in_hand_is_too_late_to_be_routed(chat: Cast) -> None
 
 
 def test_mail_is_not_routed_to_who_has_it_wrote_it_or_cannot_get_it(chat: Cast) -> None:
-    both = chat.send(chat.max, Address("agent", "nex"), Address("agent", "kai"))
-    number = chat.envelope(both, NEX)
+    number = chat.envelope(chat.send(chat.max, Address("agent", "nex"), Address("agent", "kai")), NEX)
     refused = {
         NEX: f"agent:nex has e{number} already",
         chat.max: f"agent:max wrote e{number} itself",
@@ -138,27 +133,14 @@ def test_thousands_move_in_one_transaction(chat: Cast) -> None:
 # --- a conversation ----------------------------------------------------------------------
 
 
-def test_a_routed_conversation_goes_to_the_other_agent_until_that_is_undone(chat: Cast) -> None:
-    first = chat.bob("one")
-    number = chat.conversation(first)
-    assert chat.order("route", chat.max, conversation=number).outcome == "applied"
-    second = chat.bob("two")
-    assert chat.who_got(first) == chat.who_got(second) == {"max": "pending"}
-    assert chat.order("route", NEX, conversation=number).outcome == "applied"
-    assert chat.who_got(first) == chat.who_got(second) == {"nex": "pending"}
-    assert chat.who_got(chat.bob("three")) == {"nex": "pending"}
-
-
 def test_only_that_conversation_is_routed(chat: Cast) -> None:
-    number = chat.conversation(chat.bob("one"))
-    chat.order("route", chat.max, conversation=number)
+    chat.order("route", chat.max, conversation=chat.conversation(chat.bob("one")))
     assert chat.who_got(chat.send(KAI, Address("agent", "nex"))) == {"nex": "pending"}
     assert chat.who_got(chat.send(chat.max, Address("agent", "nex"))) == {"nex": "pending"}
 
 
 def test_the_replaced_agent_gets_neither_the_answer_nor_a_copy_of_a_route(chat: Cast) -> None:
-    number = chat.conversation(chat.bob("one"))
-    chat.order("route", chat.max, conversation=number)
+    chat.order("route", chat.max, conversation=chat.conversation(chat.bob("one")))
     answer = chat.complete(chat.begin(chat.max), "hello Bob")
     assert answer is not None and chat.who_got(answer) == {"folder:7": "pending"}
 
@@ -185,15 +167,13 @@ def test_of_several_agents_of_a_conversation_one_is_replaced_and_the_others_are_
     nex, kai = Address("agent", "nex"), Address("agent", "kai")
     number = chat.conversation(chat.send(BOSS_ID, nex, kai))
     assert chat.order("handoff", chat.max, conversation=number, agent=NEX).outcome == "applied"
-    asked = chat.send(BOSS_ID, nex, kai)
-    assert chat.who_got(asked) == {"kai": "pending", "max": "pending", "nex": "copy"}
+    assert chat.who_got(chat.send(BOSS_ID, nex, kai)) == {"kai": "pending", "max": "pending", "nex": "copy"}
     answer = chat.complete(chat.begin(chat.max), "here I am")
     assert answer is not None and chat.who_got(answer) == {"boss": "done", "kai": "done", "nex": "copy"}
     of_kai = chat.complete(chat.begin(KAI), "me too")
     assert of_kai is not None and chat.who_got(of_kai) == {"boss": "done", "max": "done", "nex": "copy"}
     assert chat.order("handoff", chat.max, conversation=number, agent=KAI).outcome == "applied"
-    to_both = chat.send(BOSS_ID, nex, kai)
-    assert chat.who_got(to_both) == {"max": "pending", "nex": "copy", "kai": "copy"}
+    assert chat.who_got(chat.send(BOSS_ID, nex, kai)) == {"max": "pending", "nex": "copy", "kai": "copy"}
 
 
 def test_of_two_routes_at_once_the_last_one_holds_with_what_waits(chat: Cast) -> None:
@@ -212,8 +192,7 @@ def test_of_two_routes_at_once_the_last_one_holds_with_what_waits(chat: Cast) ->
 def test_what_is_in_hand_when_a_conversation_goes_is_answered_and_what_it_did_not_end_follows(
     chat: Cast,
 ) -> None:
-    first = chat.bob("one")
-    number = chat.conversation(first)
+    number = chat.conversation(chat.bob("one"))
     turn = chat.begin(NEX)
     given = chat.order("handoff", chat.max, conversation=number)
     assert given.why == f"r{turn.run} may end what it works on there; its answer still goes out"

@@ -44,8 +44,7 @@ def address(text: str) -> Address:
 
 
 def now_of(tx: Tx, text: str) -> LiveAddress:
-    entry = tx.cache.live_address(address(text))
-    return entry or LiveAddress(4711, address(text))
+    return tx.cache.live_address(address(text)) or LiveAddress(4711, address(text))
 
 
 def send(tx: Tx, step: Step, now: int) -> Any:
@@ -123,8 +122,7 @@ def told(house: WrittenHouse, story: list[list[Step]], before: Before) -> tuple[
     for group in story:
         for one in house.group(*[operation(house, step, before) for step in group]):
             outcomes.append((type(one), str(one)) if isinstance(one, Exception) else one)
-    rows = {table: house.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in TABLES}
-    return outcomes, rows
+    return outcomes, {table: house.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3") for table in TABLES}
 
 
 SENDS = st.builds(

@@ -93,8 +93,7 @@ def _template(directory: Path, population: dict[str, str], size: int) -> Path:
         found = place / f"{name}.db"
         if not found.exists():
             with tempfile.TemporaryDirectory(dir=place) as making:
-                made = _filled_anew(Path(making), population, size)
-                os.replace(made, found)
+                os.replace(_filled_anew(Path(making), population, size), found)
     return found
 
 
@@ -205,8 +204,7 @@ def next_page(**words: Any) -> Hot:
     """Return the page after the first one; it always exists and has at most five entries."""
 
     def run(connection: Connection, size: int) -> Any:
-        query = Query(**{"owner": NEX_ID, "limit": 5, **words})
-        first = paging.page(connection, query)
+        first = paging.page(connection, Query(**{"owner": NEX_ID, "limit": 5, **words}))
         assert first.next is not None
         return paging.page(connection, Query(**{"owner": NEX_ID, "limit": 5, "after": first.next, **words}))
 

@@ -58,15 +58,13 @@ def _messages(**which: int) -> Hot:
         row = groups.by_id(connection, 1)
         assert row is not None
         parts = conversations.stretches(connection, row, NEX_ID)
-        found = conversations.piece(connection, Piece(1, parts, NEX_ID, **which), 100)
-        assert len(found) == 100
+        assert len(conversations.piece(connection, Piece(1, parts, NEX_ID, **which), 100)) == 100
 
     return read
 
 
 def _mark(connection: Connection, size: int) -> None:
-    tx = Tx(connection)
-    conversation_reading.mark(tx, 1, NEX_ID, size, size + 12, 1, reader=NEX_ID, session="")
+    conversation_reading.mark(Tx(connection), 1, NEX_ID, size, size + 12, 1, reader=NEX_ID, session="")
 
 
 CONVERSATIONS: dict[str, Hot] = {
@@ -172,8 +170,7 @@ def traced(connection: Connection, size: int) -> None:
 
 
 def paged(connection: Connection, size: int) -> None:
-    rows = envelope_rows.shown(connection, middle(size))
-    found = envelope_details.of_page(connection, rows, NEX_ID)
+    found = envelope_details.of_page(connection, envelope_rows.shown(connection, middle(size)), NEX_ID)
     assert len(found.tags) == len(found.read_by) == 10
 
 

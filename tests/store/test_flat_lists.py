@@ -155,8 +155,7 @@ def test_a_flat_set_of_filters_is_flat(tmp_path: Path, name: str, number: int) -
         prepared(case.prepare)(connection, size)
         assert message_walks.walk_name(connection, case.query) == name
 
-    found = not_flat(tmp_path, case.population, dict(asked(case)), prepare=prepare)
-    assert found == {}
+    assert not_flat(tmp_path, case.population, dict(asked(case)), prepare=prepare) == {}
 
 
 def test_what_a_page_shows_and_counts_is_flat(tmp_path: Path) -> None:
@@ -173,8 +172,7 @@ def test_what_a_page_shows_and_counts_is_flat(tmp_path: Path) -> None:
             c, Query(**BY_NEX, run=RunSpan(1, ADA_ID, n // 2, n // 2 + 5)), message_walks.walk
         ),
     }
-    found = not_flat(tmp_path, SETTLED, statements, prepare=prepared(IN_ONE_THREAD + IN_ONE_RUN))
-    assert found == {}
+    assert not_flat(tmp_path, SETTLED, statements, prepare=prepared(IN_ONE_THREAD + IN_ONE_RUN)) == {}
 
 
 IN_MANY_THREADS = """

@@ -194,8 +194,7 @@ def with_a_turn(connection: Connection, size: int) -> None:
     """Let nex work on a turn, as if all other mail had come since it began."""
     with_runs(connection, size)
     connection.execute("UPDATE agent SET busy = 'interrupt' WHERE address = ?", (NEX_ID,))
-    turn = taken(Tx(connection))
-    connection.execute("UPDATE run SET after_message = 0 WHERE id = ?", (turn.run,))
+    connection.execute("UPDATE run SET after_message = 0 WHERE id = ?", (taken(Tx(connection)).run,))
 
 
 def nothing(connection: Connection, size: int) -> None:
@@ -222,8 +221,7 @@ def said(tx: Tx, size: int) -> None:
 
 def set_aside(tx: Tx, size: int) -> None:
     critical(tx, size)
-    done = preemption.for_news(tx, NEX_ID, NOW)
-    assert done is not None
+    assert preemption.for_news(tx, NEX_ID, NOW) is not None
     assert preemption.for_news(tx, NEX_ID, NOW) is None  # it is ending already
 
 

@@ -146,8 +146,7 @@ def test_when_all_have_come_who_were_expected_the_timer_is_not_waited_for(
         timers = counted.catch_timers(monkeypatch)
         first = submit(counted.in_group)
         await asyncio.sleep(0)
-        others = [submit(counted.in_group) for _ in range(2)]
-        assert len(set(await asyncio.gather(first, *others))) == 1
+        assert len(set(await asyncio.gather(first, *[submit(counted.in_group) for _ in range(2)]))) == 1
         ((_, _, handle),) = timers
         assert handle.cancelled()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import all_answers, line, mount, set_up, started, unmount
 from tests.support.forked_daemons import spawn
 from tests.support.in_process_daemon import InProcessDaemon, frozen
+from tests.support.raising import raised
 from tests.support.waits import wait_until
 
 # --- a home that cannot be used ------------------------------------------------------------
@@ -97,9 +97,8 @@ def test_a_read_only_home_is_refused_with_advice(read_only: Path) -> None:
 
 def test_setting_up_an_unusable_home_is_refused_too(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(Answered) as refused:
-        call_once(Home(str(tmp_path / "file" / "home")), "setup.execute", {})
-    assert refused.value.stable_code == "home_unusable"
+    error = raised(Answered, call_once, Home(str(tmp_path / "file" / "home")), "setup.execute", {})
+    assert error.stable_code == "home_unusable"
 
 
 def test_a_home_checked_by_many_at_once_is_usable_for_all(tmp_path: Path) -> None:
@@ -114,33 +113,14 @@ def test_a_home_checked_by_many_at_once_is_usable_for_all(tmp_path: Path) -> Non
 # --- profiles --------------------------------------------------------------------------------
 
 
-def test_a_new_token_of_which_nobody_knows_whether_it_is_stored_is_settled_at_the_next_start(
-    tmp_path: Path,
-) -> None:
-    home = Home(str(tmp_path / "home"))
-    home.create()
-    for name, is_stored in (("nex", True), ("ada", False)):
-        with home.keeping(name, f"old {name}"):
-            pass
-        with pytest.raises(asyncio.CancelledError), home.keeping(name, f"new {name}"):
-            raise asyncio.CancelledError
-        assert Path(home.profile(name)).read_text() == f"old {name}\n"
-        home.settle_profiles(lambda token: is_stored)  # noqa: B023 - called here
-        assert Path(home.profile(name)).read_text() == f"{'new' if is_stored else 'old'} {name}\n"
-    assert home.profiles() == ["ada", "nex"] and len(os.listdir(home.tokens)) == 2
-
-
 # --- one daemon for a home -------------------------------------------------------------------
 
 
 def test_a_second_daemon_is_refused_with_the_firsts_pid_and_the_first_goes_on(tmp_path: Path) -> None:
     with started(tmp_path) as daemon:
-        with pytest.raises(DaemonRunning) as refused:
-            spawn(daemon.home, {})
-        assert refused.value.facts == {"pid": str(daemon.pid), "home": daemon.home.path}
-        with pytest.raises(Answered) as once:
-            call_once(daemon.home, "setup.check", {})
-        assert once.value.stable_code == "daemon_running"
+        error = raised(DaemonRunning, spawn, daemon.home, {})
+        assert error.facts == {"pid": str(daemon.pid), "home": daemon.home.path}
+        assert raised(Answered, call_once, daemon.home, "setup.check", {}).stable_code == "daemon_running"
         assert Path(daemon.home.pid_file).read_text().split()[0] == str(daemon.pid)
         assert daemon.call("daemon.ping")["pid"] == daemon.pid
 
@@ -214,8 +194,7 @@ def test_what_was_asked_before_the_end_is_answered_before_the_end(tmp_path: Path
         token = daemon.token("nex")
         sends = [line("envelope.send", n, token=token, to="agent:nex", text=f"{n}") for n in range(100)]
         connection.sendall(b"".join(sends) + line("daemon.stop", "stop"))
-        found = all_answers(connection)
-        assert [one["id"] for one in found] == [*range(100), "stop"]
+        assert [one["id"] for one in all_answers(connection)] == [*range(100), "stop"]
         assert daemon.wait_for_death() == 0
         daemon.check()
 

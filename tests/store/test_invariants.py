@@ -403,8 +403,7 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "agent.bind", token=boss, name="nex", adapter_type="folder", settings={"path": str(path)}
         )
         daemon.call("lane.pause", token=boss, address=place["address"])
-        posted = daemon.call("envelope.send", token=nex, to=place["address"], text="6")
-        assert posted["ids"] == ["e7"]
+        assert daemon.call("envelope.send", token=nex, to=place["address"], text="6")["ids"] == ["e7"]
         ended = {"name": "nex", "adapter_type": "folder"}
         daemon.call("agent.bind", token=boss, **ended, settings={"path": str(path.with_name("ended"))})
         daemon.call("agent.unbind", token=boss, **ended, account="ended")

@@ -41,8 +41,7 @@ def number_of_messages(scene: Scene) -> int:
 )
 def test_an_edit_of_what_still_waits_only_changes_its_text(scene: Scene, who: dict[str, Any]) -> None:
     writes(scene, **who)
-    meaning = edits(scene, **who)
-    assert (meaning.accepted, scene.outcome(), number_of_messages(scene)) == (None, "edited", 1)
+    assert (edits(scene, **who).accepted, scene.outcome(), number_of_messages(scene)) == (None, "edited", 1)
     [shown] = scene.read(scene.begin()).envelopes
     assert shown.text == "the build" and "edited-at" in shown.header
 

@@ -176,8 +176,7 @@ def test_what_was_claimed_follows_the_conversation_back_when_its_lease_ends(chat
     chat.order("route", chat.max, conversation=number)
     chat.write(lambda tx: leases.claim(tx, chat.max, 1, chat.now + 5_000, chat.now))
     chat.order("route", NEX, conversation=number)
-    woken = chat.write(lambda tx: overdue.wake(tx, chat.now + 60_000))
-    assert NEX in woken.recipients
+    assert NEX in chat.write(lambda tx: overdue.wake(tx, chat.now + 60_000)).recipients
     assert chat.who_got(asked) == {"nex": "pending"}
 
 

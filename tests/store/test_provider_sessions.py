@@ -69,8 +69,7 @@ def test_what_came_in_from_a_chat_before_it_was_the_boss_is_his(office: Office) 
 
 
 def test_only_a_private_chat_that_is_the_boss_is_him(office: Office) -> None:
-    message = office.bob("hello")
-    number = office.conversation(message)
+    number = office.conversation(office.bob("hello"))
     assert office.scope(number) == f"c{number}"
     office.execute("UPDATE contact SET state = 'boss' WHERE platform_id = '7'")
     assert office.scope(number) == f"u{BOSS_ID}"
@@ -130,8 +129,7 @@ def test_who_stands_in_remembers_that_conversation_apart_from_its_own(office: Of
     if event == "handoff":  # nex is asked for a summary, and remembers
         assert office.thinks(NEX).session == mine
     office.send(BOSS_ID, NEX_ADDRESS)
-    stands_in = office.thinks(KAI)
-    assert stands_in.session not in (mine, his_own)
+    assert office.thinks(KAI).session not in (mine, his_own)
     assert office.asked(to=KAI_ADDRESS) == his_own
     office.order(event, NEX, conversation=row["conversation"])
     assert office.asked() == mine
@@ -192,8 +190,7 @@ def test_an_id_of_the_provider_replaces_the_one_that_hiboss_made_and_the_memory_
     office.notes(first)
     office.write(lambda tx: provider_sessions.note_memory(tx, first.run, "hash"))
     office.ends(first)
-    turn = office.waits()
-    office.finishes(turn, "forked")
+    office.finishes(office.waits(), "forked")
     again = office.waits()
     assert (again.session, again.session_is_new) == ("forked", False)
     assert provider_sessions.memory_hash(office.connection, again.run) == "hash"
@@ -341,8 +338,7 @@ def test_the_session_of_the_chat_that_is_gone_goes_on_if_the_kept_one_has_none(
 ) -> None:
     office = two_chats
     if stale:
-        turn = in_group(office, "-9")
-        office.finishes(turn)
+        office.finishes(in_group(office, "-9"))
         office.refresh()
     gone = in_group(office, "-10")
     office.notes(gone)

@@ -32,8 +32,7 @@ class Boss:
         self.phone = Path(daemon.home.path).parent / "phone"
 
     async def reached(self, **params: Any) -> Boss:
-        address = await self.daemon.bind(self.phone)
-        await self.daemon.ask("boss.set", reach=address, **params)
+        await self.daemon.ask("boss.set", reach=(await self.daemon.bind(self.phone)), **params)
         return self
 
     async def told(self, text: str, **how: Any) -> str:

@@ -167,22 +167,6 @@ def test_a_year_of_seconds_is_one_record(table: Timetable) -> None:
 # --- whatever the clock does -----------------------------------------------------------------------
 
 
-def test_a_slot_is_not_recorded_twice_after_the_clock_went_forward_and_back(table: Timetable) -> None:
-    """Not even where nobody noticed that it was set back."""
-    number = table.create(cron="0 * * * *")
-    table.now += 10 * HOUR
-    table.catch_up()
-    assert table.slots(number) == [(60, "missed", 9), (600, "fired", 1)]
-    table.set_back(10 * HOUR, noticed=False)
-    schedules.change(table.tx, number, {"enabled": 0}, table.now)
-    schedules.change(table.tx, number, {"enabled": 1}, table.now)
-    for _ in range(11):
-        table.now += HOUR
-        table.catch_up()
-        table.check()
-    assert table.slots(number) == [(60, "missed", 9), (600, "fired", 1), (660, "fired", 1)]
-
-
 def test_slots_that_were_not_sent_are_sent_at_their_time_after_the_clock_was_set_back(
     table: Timetable,
 ) -> None:
@@ -211,69 +195,13 @@ def test_missed_slots_before_the_new_time_stay_missed(table: Timetable) -> None:
     assert table.slots(number) == [(60, "missed", 5), (360, "fired", 1)]
 
 
-@pytest.mark.parametrize("every", [2 * SECOND, MINUTE, HOUR, 5 * HOUR, DAY])
-def test_an_interval_goes_on_when_the_clock_is_set_back(table: Timetable, every: int) -> None:
-    number = table.create(every_ms=every, overlap="queue")
-    for _ in range(3):
-        table.now += every
-        table.catch_up()
-    table.now += every // 2
-    table.set_back(2 * HOUR)
-    assert table.row(number)["next_at"] - table.now == every // 2  # as before
-    for _ in range(4):
-        table.now += every
-        table.catch_up()
-        table.check()
-    assert table.counted(number) == {"fired": 7}
-    assert table.value("SELECT count(*) FROM message") == 7
-
-
-def test_an_interval_goes_on_when_nobody_knows_how_far_the_clock_was_set_back(table: Timetable) -> None:
-    """As after a restart of the machine."""
-    number, daily = table.create(every_ms=2 * SECOND), table.create(every_ms=DAY)
-    table.now += 10 * SECOND
-    table.catch_up()
-    table.now -= 2 * HOUR
-    assert schedules.after_clock_step(table.tx, table.now, 0) is None
-    assert 0 < table.row(number)["next_at"] - table.now <= 2 * SECOND
-    assert table.row(daily)["next_at"] <= table.now + DAY
-    table.now += 2 * SECOND
-    assert table.fire() == 1
-
-
-def test_an_interval_enabled_after_the_clock_was_set_back_goes_on(table: Timetable) -> None:
-    number = table.create(every_ms=MINUTE)
-    for _ in range(5):
-        table.now += MINUTE
-        table.catch_up()
-    schedules.change(table.tx, number, {"enabled": 0}, table.now)
-    table.set_back(4 * MINUTE)
-    schedules.change(table.tx, number, {"enabled": 1}, table.now)
-    table.now += MINUTE
-    table.catch_up()
-    assert table.counted(number) == {"fired": 6}
-
-
-def test_an_interval_waits_as_long_as_before_when_the_clock_is_set_forward(table: Timetable) -> None:
-    number, daily = table.create(every_ms=HOUR), table.create(cron="0 9 * * *")
-    table.now += 10 * MINUTE + 3 * DAY
-    assert schedules.after_clock_step(table.tx, table.now, -3 * DAY) is None
-    assert table.row(number)["next_at"] - table.now == 50 * MINUTE
-    table.catch_up()
-    assert table.slots(number) == [] and table.counted(daily) == {"missed": 2, "fired": 1}
-    table.now += 50 * MINUTE
-    table.catch_up()
-    assert table.counted(number) == {"fired": 1}
-
-
 def test_many_schedules_are_corrected_in_chunks(table: Timetable) -> None:
     numbers = [table.create(every_ms=HOUR) for _ in range(schedules.CHUNK + 5)]
     table.now += MINUTE
     broken = numbers[3]
     table.connection.execute("UPDATE schedule SET draft = '{' WHERE id = ?", (broken,))
     changes = table.connection.total_changes
-    after = schedules.after_clock_step(table.tx, table.now - DAY, DAY)
-    assert after == numbers[schedules.CHUNK - 1]
+    assert schedules.after_clock_step(table.tx, table.now - DAY, DAY) == numbers[schedules.CHUNK - 1]
     assert table.connection.total_changes - changes <= 3 * schedules.CHUNK
     table.set_back(DAY)
     wrong = {number for number in numbers if table.row(number)["next_at"] > table.now + HOUR}

@@ -45,8 +45,7 @@ def test_agents_people_groups_and_roles_that_there_are_become_tags(daemon: Runni
 
 def test_unknown_and_deleted_names_make_no_tag(daemon: RunningDaemon) -> None:
     ada, bob, gone = agents(daemon, 3)
-    retired = agent(daemon, role=f"sage-{ada.name}")
-    for one in (gone, retired):
+    for one in (gone, agent(daemon, role=f"sage-{ada.name}")):
         boss(daemon).call("agent.delete", name=one.name)
     assert tags(daemon, said(ada, bob, f"@{gone.name} @sage-{ada.name} @no-such-name")) == set()
 
@@ -64,8 +63,7 @@ def test_names_in_code_and_in_addresses_make_no_tag(two: tuple[Party, Party], te
 
 def test_json_mentions_nobody(two: tuple[Party, Party]) -> None:
     ada, bob = two
-    message = said(ada, bob, f'{{"to": "@{bob.name}"}}', type="json")
-    assert tags(ada.daemon, message) == set()
+    assert tags(ada.daemon, said(ada, bob, f'{{"to": "@{bob.name}"}}', type="json")) == set()
 
 
 def test_a_mention_alone_sends_nothing_to_who_is_mentioned(daemon: RunningDaemon) -> None:

@@ -20,6 +20,7 @@ from hiboss.store.group_commit import Tx
 from hiboss.store.invariants import violations
 from tests.store.chat_scene import KAI, NEX
 from tests.store.written_house import Operation, Template, WrittenHouse, written_house
+from tests.support.raising import raised
 
 TO_NEX, TO_KAI, TO_MAX, NOBODY = (Address("agent", name) for name in ("nex", "kai", "max", "nobody"))
 BEFORE = 2  # messages in an empty house
@@ -141,9 +142,7 @@ def test_without_a_boss_no_mail_is_posted_for_one(written: WrittenHouse) -> None
         tx.execute("UPDATE user SET boss = 0")
         raise Refused(tx.cache.reach())
 
-    with pytest.raises(Refused) as told:
-        written.write(looks)
-    assert told.value.args == ((None, None, "off"),)
+    assert raised(Refused, written.write, looks).args == ((None, None, "off"),)
 
 
 def test_the_books_memory_stays_bounded_also_when_many_sends_are_refused(
