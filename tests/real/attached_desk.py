@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,12 @@ SOON_AGAIN = {
     "agents.attached.handing_over.AGAIN_SECONDS": 3.0,
     "agents.attached.handing_over.SOON": 2.0,
 }
+# What a session is told once only, however long it needs for it: a busy machine makes no second telling.
+ONCE = {
+    "agents.attached.open_session.AGAIN_SECONDS": 600.0,
+    "agents.attached.handing_over.AGAIN_SECONDS": 600.0,
+}
+told_once = pytest.mark.parametrize("office", [{"more": ONCE}], indirect=True, ids=["told once"])
 ALLOWED = {"permissions": {"allow": ["Bash(*)"]}}
 
 
@@ -130,6 +137,16 @@ class Phone:
         """Return the turns that open sessions had, in order."""
         return self.office.rows("SELECT * FROM run WHERE attached IS NOT NULL ORDER BY id")
 
+    def told(self) -> Iterator[tuple[str, str]]:
+        """Return how things are, for the explanation of a failure."""
+        yield "posts of the bot", "\n---\n".join(self.posts())
+        for table in ("run", "attached_session"):
+            rows = self.office.rows(f"SELECT * FROM {table} ORDER BY id")
+            facts = [{name: value for name, value in one.items() if value is not None} for one in rows]
+            yield f"rows of {table}", "\n".join(map(str, facts))
+        last = ["\n".join(one.texts)[-1000:] for one in self.server.turns[-3:]]
+        yield "ends of the last requests to the model", "\n---\n".join(last)
+
     def check_done(self, *envelopes: str) -> None:
         """Check that mail is done, that nothing of it is left, and that no two turns had it at one time."""
         for one in envelopes:
@@ -214,8 +231,15 @@ class Desk(Phone):
         self.server.when(lambda one: f"> {question}" in last_input(one), *steps)
 
     def says(self, question: str, answer: str) -> None:
-        """Let the model answer the mail with this question, as often as it gets it."""
+        """Let the model answer the mail with this question, as often as it gets it, or is asked for the answer."""
         self.answers(question, *[Say(answer)] * 5)
+        self.server.when(lambda one: _is_asked_for_answer(one, question), *[Say(answer)] * 5)
+
+    def last_hook(self) -> tuple[str, str]:
+        """Return the event that a hook of Claude Code reported last, and what became of the report."""
+        place = Path(self.office.daemon.home.path, "sessions", "last-hook-claude.json")
+        facts = json.loads(place.read_text())
+        return facts["event"], facts["outcome"]
 
     def answered_once(self, envelope: str, answer: str) -> None:
         """Wait for the answer. It comes once, and nothing is left that could bring another one."""
@@ -237,6 +261,18 @@ def last_input(request: Request) -> str:
     messages = request.body["messages"]
     last = max((n for n, one in enumerate(messages) if one["role"] == "assistant"), default=-1)
     return json.dumps(messages[last + 1 :], ensure_ascii=False)
+
+
+def _is_asked_for_answer(request: Request, question: str) -> bool:
+    """Tell whether a session is asked, before it stops, for the answer to the mail with this question.
+
+    It is where the mail came beside words of its person, whose answer is not sent.
+    """
+    asked = re.search(r"this mail is not answered yet \((e\d+)", last_input(request))
+    if asked is None:
+        return False
+    mail = json.dumps(request.body["messages"], ensure_ascii=False).split("envelope-id: ")
+    return any(one.startswith(f"{asked[1]}\\n") and f"> {question}" in one for one in mail)
 
 
 def _is_waiter(process: psutil.Process) -> bool:

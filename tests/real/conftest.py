@@ -6,15 +6,16 @@ They run only where somebody asks for them (`make real`, `pytest tests/real`). A
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from hiboss.testing.model_server import ModelServer
 from tests.real import programs as real_programs
-from tests.real.attached_desk import Desk, open_office, opened
+from tests.real.attached_desk import Desk, Phone, open_office, opened
 from tests.real.harness_rig import HarnessRig
+from tests.real.open_terminal import OpenTerminal
 from tests.support.telegram_bots import TelegramDaemon
 
 # The homes of the tests. With bubblewrap Codex has no sandbox if its home is below its TMPDIR, or /tmp, or /dev.
@@ -28,6 +29,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         real_programs.find()
     except LookupError as error:
         raise pytest.UsageError(f"{error}\n`make real` installs what is missing.") from None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Function, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let a failure show the screens of the programs that are open, and what the daemon and the model know."""
+    report = yield
+    if report.failed and call.when == "call":
+        screens = [("the screen of a program", one.screen()) for one in OpenTerminal.all if one.runs]
+        phones = [one for one in item.funcargs.values() if isinstance(one, Phone)]
+        report.sections += [*screens, *(told for phone in phones for told in phone.told())]
+    return report
 
 
 @pytest.fixture(scope="session")

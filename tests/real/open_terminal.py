@@ -9,6 +9,7 @@ import subprocess
 import termios
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -32,12 +33,14 @@ class OpenTerminal:
     """One terminal, and the program in it. All processes of the program have its `mark` in a variable."""
 
     MARK = "OPEN_TERMINAL"
+    all: ClassVar[weakref.WeakSet[OpenTerminal]] = weakref.WeakSet()  # for the explanation of a failure
     prompt: str  # stands before the place where a person types
     # What a terminal answers to what the program asks at its start.
     answers: ClassVar[dict[bytes, bytes]] = {}
 
     def __init__(self, mark: str) -> None:
         self.mark = mark
+        self.all.add(self)
         self._process: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._terminal = -1  # our end of it

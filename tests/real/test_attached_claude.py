@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from hiboss.testing.model_server import ModelServer, Say
-from tests.real.attached_desk import Desk, last_input, when_busy
+from tests.real.attached_desk import Desk, last_input, told_once, when_busy
 from tests.support.waits import wait_until
 
 
+@told_once
 def test_an_idle_session_answers_a_question_from_the_phone(desk: Desk, server: ModelServer) -> None:
     server.script(Say("All is green."))
     envelope = desk.asks("How is the build?")
@@ -23,6 +24,7 @@ def test_an_idle_session_answers_a_question_from_the_phone(desk: Desk, server: M
     assert desk.count("green") == 2
 
 
+@told_once
 def test_receipts_go_from_submitted_to_seen_while_the_model_works(desk: Desk, server: ModelServer) -> None:
     server.script(Say("All is green.", hold=True))
     envelope = desk.asks("How is the build?")
@@ -70,6 +72,7 @@ def test_mail_that_comes_while_a_session_writes_is_answered_after_it(desk: Desk,
     assert desk.count("heron") == 0
 
 
+@told_once
 def test_several_messages_while_it_is_busy_are_all_answered_each_in_its_place(
     desk: Desk, server: ModelServer
 ) -> None:
@@ -112,6 +115,7 @@ def test_a_session_that_gets_mail_in_its_turn_answers_by_hand(desk: Desk, server
     assert desk.count("heron") == 0
 
 
+@told_once
 def test_more_messages_than_a_session_is_kept_from_stopping_are_all_answered(
     desk: Desk, server: ModelServer
 ) -> None:

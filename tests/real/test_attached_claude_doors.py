@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing.model_server import Fail, ModelServer, Say
-from tests.real.attached_desk import Desk, last_input, opened
+from tests.real.attached_desk import Desk, last_input, opened, told_once
 from tests.real.programs import Programs
 from tests.support.cli import HIBOSS
 from tests.support.sweeps import sweep
@@ -179,6 +179,7 @@ def test_mail_that_the_model_failed_at_is_told_again_and_answered_once(desk: Des
     assert len(desk.runs()) == 1
 
 
+@told_once  # the turn of the person comes first
 @pytest.mark.parametrize("status", [400, 500])
 def test_mail_that_the_model_failed_at_is_answered_after_the_next_turn_of_the_person(
     desk: Desk, status: int

@@ -152,9 +152,9 @@ def test_a_session_that_is_killed_while_no_daemon_runs_and_resumed_before_one_do
     desk.office.daemon.kill()
     desk.claude.kill()
     with desk.session("--resume", session) as again:
+        wait_until(lambda: desk.last_hook() == ("SessionStart", "failed"), 30)  # its screen is there before
         desk.office.start()
         again.enter("go on")  # the start hook found no daemon: the next prompt attaches it
-        again.wait_status("idle")
         desk.answered_once(envelope, ANSWER)
 
 
