@@ -1,4 +1,4 @@
-"""Final texts that are posted to a channel: back to the platform where the question came from."""
+"""Final texts that are posted to a channel: back to the platform where the question came from; and what is said around."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.parties import Party, agent
+from tests.support.parties import Party, agent, boss
 from tests.support.python_agents import QUIET, Boss, Team, texts, wait_until_idle
 from tests.support.scripted_channels import Place, daemon_with_channels, envelope_error
+from tests.support.turn_reader import read_turn
 from tests.support.waits import wait_until
 
 
@@ -164,3 +165,37 @@ def test_a_reminder_that_is_too_long_does_not_keep_a_run_from_its_end(ada: Boss,
     [run] = kai.call("run.list")["runs"]
     assert run["status"] == "failed" and ada.get(number)["waits"] == "retry"
     ada.call("agent.delete", name=kai.name)
+
+
+# --- what is said around --------------------------------------------------------------
+
+BOB = {"id": "7", "name": "Bob", "username": "bob"}
+
+
+def group(root: Path, owner: Party) -> Place:
+    """Bind a group chat in which only what names the account is for its agents."""
+    place = Place(root).bound(owner.daemon, owner)
+    boss(owner.daemon).call(
+        "agent.bind",
+        name=owner.name,
+        adapter_type="scripted",
+        settings={"path": str(place.root)},
+        groups="mentioned",
+    )
+    place.wait_for_state("running")
+    return place
+
+
+def test_an_agent_that_fetches_its_mail_is_not_bothered_with_what_is_said_around(
+    daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    nex = agent(daemon)
+    place = group(tmp_path, nex)
+    place.comes_in("u1", text="lunch?", group="ops", author=BOB)
+    assert nex.call("envelope.wait", timeout="1s")["envelopes"] == []
+    place.comes_in("u2", text="nex, well?", group="ops", author=BOB, mentioned=True)
+    assert [one["text"] for one in nex.call("envelope.wait", timeout="30s")["envelopes"]] == ["nex, well?"]
+    shown = read_turn(nex.call("turn.preview")["text"])
+    assert ([one.text for one in shown.envelopes], shown.said) == (["nex, well?"], [])
+    assert [one["text"] for one in nex.call("envelope.claim")["envelopes"]] == ["nex, well?"]
+    assert {one["text"]: one["context"] for one in nex.list()} == {"lunch?": True, "nex, well?": False}

@@ -91,13 +91,21 @@ def merged(value: Any, client: str, home: str, asks: bool) -> Any:
     return {**value, "hooks": hooks}
 
 
-@pytest.mark.parametrize("asks", [False, True], ids=["plain", "asks"])
-@pytest.mark.parametrize("client", ["claude", "codex"])
-@pytest.mark.parametrize("content", FILES.values(), ids=list(FILES))
+# Every kind of file for one program, and both programs in both ways for one file.
+INSTALLED = [
+    *((name, "claude", False) for name in FILES),
+    *(
+        ("foreign hooks", client, asks)
+        for client, asks in (("claude", True), ("codex", False), ("codex", True))
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "client", "asks"), INSTALLED)
 def test_install_adds_ours_alone_and_remove_gives_the_file_back(
-    desk: Desk, client: str, content: bytes, asks: bool
+    desk: Desk, name: str, client: str, asks: bool
 ) -> None:
-    file = desk.file(client)
+    file, content = desk.file(client), FILES[name]
     file.write_bytes(content)
     assert desk.install(client, *(["--asks"] if asks else []))["outcome"] == "installed"
     assert parsed(file.read_bytes()) == merged(parsed(content), client, desk.shell.home.path, asks)

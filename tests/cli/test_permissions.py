@@ -310,21 +310,25 @@ def test_where_an_agent_runs_the_command_nobody_is_taken_for_the_boss(office: Of
     with sweep() as row:
         for variable in VARIABLES:
             with row(variable):
-                check_agent(office, variable, {variable: "1"})
+                check_refusal(office("agent", "self", env={variable: "1"}), variable)
+                assert who(office("agent", "self", env={variable: ""})) == "user:boss"
 
 
-def check_agent(office: Office, variable: str, env: dict[str, str]) -> None:
-    for words in (("agent", "self"), ("team",), ("send", "nex", "hi"), ("chat", "nex", "--once", "hi")):
-        done = office(*words, env=env)
-        assert (done.rc, done.stdout) == (1, "")
-        assert done.stderr.startswith(f"error: {variable} is set") and "code: agent_not_named" in done.stderr
-        assert all(way in done.stderr for way in ("--as NAME", "--token @FILE", "HIBOSS_TOKEN", "--as boss"))
+def check_refusal(done: Done, variable: str) -> None:
+    assert (done.rc, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"error: {variable} is set") and "code: agent_not_named" in done.stderr
+    assert all(way in done.stderr for way in ("--as NAME", "--token @FILE", "HIBOSS_TOKEN", "--as boss"))
+
+
+def test_where_an_agent_runs_every_command_needs_a_name_but_those_without_a_token(office: Office) -> None:
+    env = {"CLAUDECODE": "1"}
+    for words in (("team",), ("send", "nex", "hi"), ("chat", "nex", "--once", "hi")):
+        check_refusal(office(*words, env=env), "CLAUDECODE")
     assert who(office("agent", "self", "--as", "nex", env=env)) == "agent:nex"
     assert who(office("agent", "self", "--as", "boss", env=env)) == "user:boss"
     assert who(office("agent", "self", env={**env, "HIBOSS_TOKEN": office.token("nex")})) == "agent:nex"
     for words in (("daemon", "status"), ("config", "show"), ("cron", "explain", "@daily")):
         assert office(*words, env=env).rc == 0, words  # these need no token
-    assert who(office("agent", "self", env={variable: ""})) == "user:boss"
 
 
 def test_an_agent_cannot_rotate_the_boss_token_of_a_stopped_daemon_by_saying_no_name(tmp_path: Path) -> None:

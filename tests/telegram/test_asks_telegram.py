@@ -312,12 +312,6 @@ def test_a_command_that_becomes_right_by_an_edit_answers(scene: Scene) -> None:
     assert not any("/answer" in turn for turn in scene.agent.turns())
 
 
-def test_the_command_takes_its_option_from_another_line_too(scene: Scene) -> None:
-    scene.asks()
-    scene.ada.says(scene.chat, f"/answer {scene.number}\nYes")
-    scene.chat.wait_for_text(f"{scene.number} is answered: Yes.")
-
-
 # --- permissions ----------------------------------------------------------------------
 
 
@@ -361,33 +355,6 @@ def test_a_permission_is_answered_and_remembered_by_a_button(office: TelegramDae
     scene.chat.wait_for_text(f"allow; allow by rule {rule['number']}; deny")
 
 
-def test_the_buttons_of_a_prompt_go_when_its_run_is_cancelled(office: TelegramDaemon, tmp_path: Path) -> None:
-    scene = PermissionScene(office, tmp_path, "late")
-    scene.ada.says(scene.chat, "git pull")
-    prompt = scene.prompt("git pull")
-    scene.worker.order("run.cancel", id=scene.worker.under_way()["id"])
-    wait_until(lambda: not prompt.buttons)
-    [ask] = scene.worker.call("ask.list", state="cancelled")["asks"]
-    assert office.boss.refusal("ask.answer", id=ask["id"], choice="allow") == "ask_settled"
-
-
-def test_a_long_permission_is_shortened_in_the_chat_only(office: TelegramDaemon, tmp_path: Path) -> None:
-    scene = PermissionScene(office, tmp_path, "long")
-    does(
-        scene.worker,
-        "say('ask', text='May I write this?', tool='Write', detail='x' * 100_000, subject='a')\nhear()\n",
-    )
-    before = len(scene.chat.messages)
-    scene.ada.says(scene.chat, "write it")
-    prompt = scene.prompt("May I write this?")
-    parts = [one for one in scene.chat.messages[before:] if "xxx" in one.text]
-    assert parts == [prompt] and "hiboss ask get q" in prompt.text
-    [ask] = scene.worker.call("ask.list")["asks"]
-    assert len(ask["question"]) > 100_000
-    scene.presses(prompt, "deny")
-    scene.worker.settled()
-
-
 def test_what_nobody_sees_in_a_permission_is_written_out(office: TelegramDaemon, tmp_path: Path) -> None:
     scene = PermissionScene(office, tmp_path, "hidden")
     hidden = "touch \\u202eevil\\u202c x\\u200by\\n\\x1b[8mrm -rf z"
@@ -400,18 +367,4 @@ def test_what_nobody_sees_in_a_permission_is_written_out(office: TelegramDaemon,
     shown = Shell(office.daemon.home.path)("ask", "get", ask["id"], "--as", "boss").stdout
     assert "touch \\u202eevil\\u202c x\\u200by" in shown and "\x1b" not in shown
     scene.presses(prompt, "deny")
-    scene.worker.settled()
-
-
-def test_the_buttons_of_a_settled_prompt_go_also_after_a_flood_wait(
-    office: TelegramDaemon, tmp_path: Path
-) -> None:
-    scene = PermissionScene(office, tmp_path, "flood")
-    scene.ada.says(scene.chat, "git fetch")
-    prompt = scene.prompt("git fetch")
-    fault = office.api.fault("editMessageReplyMarkup", retry_after=1, times=2, chat=scene.chat.id)
-    [ask] = scene.worker.call("ask.list")["asks"]
-    office.boss.call("ask.answer", id=ask["id"], choice="deny")
-    wait_until(lambda: not prompt.buttons)
-    assert fault.hits == 2
     scene.worker.settled()

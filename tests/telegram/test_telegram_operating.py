@@ -324,32 +324,6 @@ def test_unbinding_counts_and_tells_what_was_held(theatre: Stage) -> None:
 # --- the boss's topics and commands ----------------------------------------------------
 
 
-def has_place(cast: Cast, chat: Chat, topic: int) -> bool:
-    query = "SELECT 1 FROM place p JOIN address a ON a.id = p.address WHERE a.name = ? AND p.gone_at IS NULL"
-    return bool(cast.office.rows(query, f"telegram:{chat.id}/{topic}"))
-
-
-def test_mail_of_an_agent_whose_topic_was_deleted_still_comes_and_the_agent_gets_a_new_topic(
-    theatre: Stage,
-) -> None:
-    cast = Cast(theatre, topics=True, topic=True)
-    chat = cast.private()
-    cast.own_topic(chat, cast.kai)
-    deleted = cast.own_topic(chat, cast.mia)
-    with cast.reached_in(chat):
-        with chat.changed:
-            del chat.topics[deleted.id]
-        sent = [cast.mia.tell(cast.office.boss, text="the build is red")]
-        assert chat.wait_for_text("the build is red").topic != deleted.id
-        assert not has_place(cast, chat, deleted.id)
-        topic = cast.own_topic(chat, cast.mia)
-        sent.append(cast.mia.tell(cast.office.boss, text="the build is green"))
-        assert chat.wait_for_text("the build is green").topic == topic.id
-    wait_until(lambda: {cast.mia.get(one)["status"] for one in sent} == {"done"})
-    failed = "SELECT id FROM envelope WHERE status = 2 AND binding = ?"
-    assert cast.office.rows(failed, int(cast.binding.removeprefix("b"))) == []
-
-
 def test_new_with_a_name_ends_only_the_session_of_that_agent(theatre: Stage) -> None:
     cast = Cast(theatre)
     chat = cast.private()
