@@ -14,12 +14,19 @@ import pytest
 from hiboss.testing.model_server import ModelServer
 from tests.real import programs as real_programs
 from tests.real.attached_desk import Desk, Phone, open_office, opened
-from tests.real.harness_rig import HarnessRig
+from tests.real.harness_rig import SECONDS, HarnessRig
 from tests.real.open_terminal import OpenTerminal
 from tests.support.telegram_bots import TelegramDaemon
 
 # The homes of the tests. With bubblewrap Codex has no sandbox if its home is below its TMPDIR, or /tmp, or /dev.
 os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/var/tmp")
+# How long a person waits for a program that is looked for. On a busy machine it needs longer.
+FOR_A_PERSON = (
+    "hiboss.agents.providers.programs.VERSION_SECONDS",
+    "hiboss.agents.providers.claude.program.STATUS_SECONDS",
+    "hiboss.agents.providers.codex.program.STATUS_SECONDS",
+    "hiboss.agents.providers.acp.provider.FIND_SECONDS",
+)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -58,8 +65,14 @@ def rig_class(request: pytest.FixtureRequest) -> type[HarnessRig]:
 
 @pytest.fixture
 def rig(
-    rig_class: type[HarnessRig], tmp_path: Path, programs: real_programs.Programs, server: ModelServer
+    rig_class: type[HarnessRig],
+    tmp_path: Path,
+    programs: real_programs.Programs,
+    server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[HarnessRig]:
+    for limit in FOR_A_PERSON:
+        monkeypatch.setattr(limit, SECONDS)
     made = rig_class(tmp_path, programs, server)
     yield made
     assert not made.left_behind(), "a turn left processes behind"

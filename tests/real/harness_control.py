@@ -113,7 +113,7 @@ class ControlContract:
         """Take a turn until this moment."""
         begun = (rig.workspace / "begun").exists
         moments: dict[str, tuple[Hold | Say | UseTool, str, Callable[[Turn], Awaitable[None]]]] = {
-            "at once": (Hold(), "high", lambda turn: asyncio.sleep(0.05)),
+            "at once": (Hold(), "high", lambda turn: asyncio.sleep(0)),
             "started": (Hold(), "high", lambda turn: turn.until(lambda: turn.run.pids)),
             "asked": (Hold(), "high", lambda turn: turn.held()),
             "writing": (Say("a story", hold=True), "high", lambda turn: turn.until(lambda: turn.run.shown)),

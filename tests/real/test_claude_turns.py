@@ -277,13 +277,13 @@ async def test_a_rule_of_claude_allows_what_it_names_and_no_more(rig: ClaudeRig)
     assert len(turn.run.questions) == 2 and not (rig.workspace / "made.txt").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused by Claude Code")
 @pytest.mark.parametrize("sandbox", [False, True])
-async def test_root_has_high_autonomy_too(rig: ClaudeRig, sandbox: bool) -> None:
+async def test_root_has_high_autonomy_too_as_everybody(rig: ClaudeRig, sandbox: bool) -> None:
+    """Claude Code itself refuses it to root, but in a sandbox."""
     environment = {**rig.environment(), **({"IS_SANDBOX": "1"} if sandbox else {})}
     outside = rig.directory / "outside.txt"
     rig.server.script(rig.edit(str(outside), "a\n"), Say("done"))
     turn = Turn(rig, rig.turn("write it", environment=environment), autonomy="high")
     answer = await turn.answer()
     assert outside.exists() and not turn.run.questions
-    assert ("as root" in (answer.note or "")) == (not sandbox)
+    assert ("as root" in (answer.note or "")) == (os.geteuid() == 0 and not sandbox)

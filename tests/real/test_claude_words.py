@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import uuid
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,38 @@ async def test_words_that_look_like_a_command_are_words(rig: ClaudeRig) -> None:
     assert "/clear" in "\n".join(rig.server.turns[-1].texts)
 
 
-@pytest.mark.parametrize("waits", range(6))
-async def test_words_that_were_taken_always_reach_the_model(rig: ClaudeRig, waits: int) -> None:
-    """At whatever moment they come: before the first word, while it writes, at the end, after it."""
-    turn = Turn(rig, "hello")
+async def started(turn: Turn) -> None:
     await turn.until(lambda: turn.run.pids)
+
+
+async def asked(turn: Turn) -> None:
+    """The model is asked, and says nothing yet. It answers when this is over."""
+    await turn.held()
+    turn.rig.server.go_on()
+
+
+async def written(turn: Turn) -> None:
+    """The first words of the answer have come, and the others are on their way."""
+    await turn.until(lambda: turn.run.shown)
+    turn.rig.server.go_on()
+
+
+async def ended(turn: Turn) -> None:
+    await turn.answer()
+
+
+@pytest.mark.parametrize(
+    ("step", "moment"),
+    [(None, started), (Hold(), asked), (Say("You said: hello", hold=True), written), (None, ended)],
+    ids=["started", "asked", "written", "ended"],
+)
+async def test_words_that_were_taken_always_reach_the_model(
+    rig: ClaudeRig, step: Hold | Say | None, moment: Callable[[Turn], Awaitable[None]]
+) -> None:
+    rig.server.script(*filter(None, [step]))
+    turn = Turn(rig, "hello")
+    await moment(turn)
     word = f"w-{uuid.uuid4().hex}"
-    await asyncio.sleep(waits * 0.12)
     taken = await turn.provider.steer(word)
     answer = await turn.answer()
     hearing = [one for one in rig.server.turns if word in one.everything]

@@ -69,7 +69,7 @@ async def version(path: str, environment: Mapping[str, str]) -> str:
         return ""
     key = (os.path.realpath(path), facts.st_mtime_ns, facts.st_size)
     if key not in _known:
-        spoken = await call([path, "--version"], environment)
+        spoken = await call([path, "--version"], environment, VERSION_SECONDS)
         found = NUMBER.search(spoken.output) if spoken is not None and spoken.status == 0 else None
         if found is None:
             return ""
@@ -91,9 +91,7 @@ def older(version_text: str, least: Sequence[int]) -> bool:
     return [int(one) for one in version_text.split(".")] < list(least)
 
 
-async def call(
-    arguments: Sequence[str], environment: Mapping[str, str], seconds: float = VERSION_SECONDS
-) -> Spoken | None:
+async def call(arguments: Sequence[str], environment: Mapping[str, str], seconds: float) -> Spoken | None:
     """Run a short command without input; None if it cannot be started, or does not end in time.
 
     Whatever it started ends with it: also what left its session, if the environment has a mark of a run.
