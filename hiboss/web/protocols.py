@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request, Response
+from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from ..core.errors import Busy, NotHttp
@@ -220,8 +221,12 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
 
     def send_receive_event_to_app(self) -> None:
         if self.curr_msg_data_type == "text" and not _is_text(self.frames):
-            self.conn.send_close(1007)
-            self.handle_parser_exception()
+            self.frames = []
+            if (
+                self.conn.state is State.OPEN
+            ):  # not if it was closed before, by what came in the same segment too
+                self.conn.send_close(1007)
+                self.handle_parser_exception()
             return
         super().send_receive_event_to_app()
 
