@@ -36,10 +36,11 @@ class Holds:
         return not gone
 
     def go_on(self) -> None:
-        """Release all that wait now."""
+        """Release all that wait now. They are not held from now on, whenever their threads go on."""
         with self._changed:
             for hold in self._open:
                 hold.set()
+            self._open.clear()
 
     def close(self) -> None:
         """Release all, for ever."""
