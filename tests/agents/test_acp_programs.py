@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hiboss.agents.providers.acp import known_agents
+from hiboss.agents.providers.acp import known_agents, provider
 from hiboss.agents.providers.acp.provider import Acp
 from hiboss.agents.providers.acp.settings import AcpSettings
 from hiboss.core.contracts.failures import LaneError, SessionLost, TurnError
@@ -70,6 +70,12 @@ def test_an_agent_that_does_not_end_with_its_input_is_ended(rig: AcpRig) -> None
 # --- find ------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for what an agent says as long as it takes; where it says nothing, a test sets the limit itself."""
+    monkeypatch.setattr(provider, "FIND_SECONDS", SECONDS)
+
+
 def found(rig: AcpRig, **facts: Any) -> Finding:
     async def story() -> Finding | None:
         async with asyncio.timeout(SECONDS):
@@ -108,7 +114,7 @@ def test_what_is_no_agent_is_found_with_its_problem(rig: AcpRig) -> None:
 
 
 def test_an_agent_that_stays_silent_is_not_waited_for(rig: AcpRig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hiboss.agents.providers.acp.provider.FIND_SECONDS", 0.2)
+    monkeypatch.setattr(provider, "FIND_SECONDS", 0.2)
     rig.plan(initialize={"silent": True})
     assert "does not answer" in found(rig).problem
 
