@@ -20,7 +20,7 @@ from hiboss.core.crashpoint import (
     IN_GROUP,
 )
 from hiboss.core.errors import DaemonUnreachable
-from tests.support.breaker_stories import DEAF, WITH_CHILD, Story, told
+from tests.support.breaker_stories import DEAF, HANGS, WITH_CHILD, Story, told
 from tests.support.mortals import Mortal
 from tests.support.shell_agents import Worker, end_all, eventually, left_behind, remains, running
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
@@ -81,7 +81,7 @@ def test_a_daemon_that_hangs_is_not_needed_and_obeys_when_it_works_again(story: 
     number = story.begins()
     os.kill(story.daemon.pid, signal.SIGSTOP)
     try:
-        done = story.office("stop", "--all", "--reason", "it hangs")
+        done = story.office("stop", "--all", "--reason", "it hangs", env=HANGS)
         assert done.rc == 0
         assert done.record["ended"].endswith(f"of {story.worker.address}")
         assert f"pid {story.daemon.pid}" in done.record["daemon"]
@@ -100,7 +100,7 @@ def test_a_daemon_that_hangs_is_not_needed_and_obeys_when_it_works_again(story: 
 def test_a_daemon_that_hung_and_was_killed_obeys_at_its_next_start(story: Story) -> None:
     number = story.begins()
     os.kill(story.daemon.pid, signal.SIGSTOP)
-    assert story.office("stop", "--all", "--reason", "it hangs").rc == 0
+    assert story.office("stop", "--all", "--reason", "it hangs", env=HANGS).rc == 0
     story.daemon.kill()
     story.program.answers("done")
     story.daemon.start()

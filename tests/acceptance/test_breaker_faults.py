@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.breaker_stories import DEAF, Story, told
+from tests.support.breaker_stories import DEAF, HANGS, Story, told
 from tests.support.mortals import Mortal
 from tests.support.shell_agents import left_behind, running
 from tests.support.waits import wait_until
@@ -73,10 +73,10 @@ def no_flag(daemon: RunningDaemon) -> Iterator[None]:
 def test_a_go_that_a_hanging_daemon_did_not_answer_does_not_undo_a_later_stop(story: Story) -> None:
     number = story.begins()
     with hanging(story.daemon):
-        assert story.office("stop", "--all", "--reason", "first").rc == 0
+        assert story.office("stop", "--all", "--reason", "first", env=HANGS).rc == 0
         done = story.office.run([sys.executable, "-c", IMPATIENT, "go"])
         assert done.rc == 4 and "hiboss daemon restart" in done.stderr
-        assert story.office("stop", "--all", "--reason", "second").rc == 0
+        assert story.office("stop", "--all", "--reason", "second", env=HANGS).rc == 0
         assert story.flag()
     wait_until(lambda: not story.flag())
     story.waits_for_go(number)
@@ -92,7 +92,7 @@ def test_a_release_that_is_carried_out_late_does_not_undo_a_later_stop(
     with hanging(story.daemon):
         with story.daemon.connect() as connection:
             connection.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, **request}).encode() + b"\n")
-        assert story.office("stop", "--all").rc == 0
+        assert story.office("stop", "--all", env=HANGS).rc == 0
     wait_until(lambda: not story.flag())
     story.waits_for_go(number)
 
@@ -102,7 +102,7 @@ def test_go_releases_also_a_stop_that_the_daemon_has_not_obeyed_yet(story: Story
     assert story.office("stop", "--all").rc == 0
     story.program.answers("done")
     with hanging(story.daemon):
-        assert story.office("stop", "--all").rc == 0
+        assert story.office("stop", "--all", env=HANGS).rc == 0
     story.comes_after_go(number)
 
 
@@ -157,7 +157,7 @@ def test_everything_ends_though_no_flag_can_be_left_for_a_daemon_that_hangs(stor
     number = story.begins()
     with no_flag(story.daemon):
         os.kill(story.daemon.pid, signal.SIGSTOP)
-        done = story.office("stop", "--all")
+        done = story.office("stop", "--all", env=HANGS)
         assert done.rc == 1 and "Is a directory" in done.record["not-durable"]
         assert "not if it starts again" in done.record["daemon"]
         assert left_behind(story.daemon, story.program.pids) == []

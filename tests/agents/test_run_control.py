@@ -34,6 +34,7 @@ daemon = daemon_fixture(parallel_runs=PARALLEL, finish_seconds=0.1, lock_wait_se
 
 
 LIVELY = 'while [ ! -e "$D/go" ]; do echo alive >&2; sleep 0.05; done\necho done'
+WAITS_DEAF = 'trap "" INT TERM\nwhile [ ! -e "$D/go" ]; do sleep 0.02; done\necho too late'
 
 
 def states(worker: Worker, run: str) -> list[str]:
@@ -289,9 +290,10 @@ def test_an_agent_deleted_during_a_run_takes_its_run_along(ada: Boss, worker: Wo
 def test_a_namesake_of_one_deleted_during_a_run_has_nothing_of_its_run(
     ada: Boss, worker: Worker, tmp_path: Path
 ) -> None:
-    number, _ = begin(ada, worker, "trap '' INT TERM\nsleep 0.7\necho too late")
+    number, _ = begin(ada, worker, WAITS_DEAF)
     ada.call("agent.delete", name=worker.name)
     namesake = agent(worker.daemon, worker.name)
+    worker.program.let_go()
     wait_until(lambda: not running(worker.daemon))
     assert ada.call("run.list", agent=worker.name)["runs"] == []
     assert ada.get(number)["status"] == "failed"

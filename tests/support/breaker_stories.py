@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hiboss.core.stop_flag import StopFlag
 from tests.support.cli import Office
+from tests.support.forked_daemons import pauses
 from tests.support.mortals import Mortal
 from tests.support.shell_agents import SLEEP, Boss, Worker, assert_idle, end_all, eventually, rows, running
 from tests.support.waits import wait_until
@@ -15,12 +16,23 @@ from tests.support.waits import wait_until
 WITH_CHILD = f"{SLEEP} &\nexec {SLEEP}"
 DEAF = f"trap '' INT TERM\n{WITH_CHILD}"
 
+# A daemon that works has its answer in time, however busy the machine is; one that is stopped has none in any time.
+PATIENT = pauses({f"cli.commands.stop.{name}": 60.0 for name in ("ANSWER_SECONDS", "END_SECONDS")})
+HANGS = pauses({"cli.commands.stop.ANSWER_SECONDS": 0.5})
+
+
+class Terminal(Office):
+    """A terminal of the boss, at which `hiboss stop` waits for a daemon that works."""
+
+    def environment(self, **extra: str) -> dict[str, str]:
+        return super().environment(**{**PATIENT, **extra})
+
 
 class Story:
     """A daemon, an agent whose program does not end by itself and has a child, and the boss at a terminal."""
 
     def __init__(self, daemon: Mortal, directory: Path) -> None:
-        self.daemon, self.office = daemon, Office(daemon)
+        self.daemon, self.office = daemon, Terminal(daemon)
         self.ada, self.worker = Boss(daemon), Worker(daemon, directory)
         self.program = self.worker.program
         self.program.does(WITH_CHILD)

@@ -71,7 +71,7 @@ def _asked(home: Home, env: dict[str, str]) -> dict[str, Any]:
 
 
 def pauses(seconds: dict[str, float]) -> dict[str, str]:
-    """Return the variable that gives a daemon other pauses, by the names of constants below `hiboss`.
+    """Return the variable that gives a daemon or a command other pauses, by the names of constants below `hiboss`.
 
     For what a test waits for, and nothing else: what must not happen in a pause needs the pause as it is.
     """

@@ -34,7 +34,7 @@ from tests.support import crash_groups
 
 COMMAND, DAEMON = "command", "daemon"
 WHOLE_WAY = "hiboss-by-typer"  # in place of the name of the command: let Typer read also what is read quickly
-PAUSES = "PAUSES_IN_TESTS"  # a variable of forked daemons; see forked_daemons.pauses
+PAUSES = "PAUSES_IN_TESTS"  # a variable of forked programs; see forked_daemons.pauses
 PACKAGES = {
     COMMAND: ["hiboss.cli"],
     DAEMON: [
@@ -155,6 +155,8 @@ def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
     os.environ.update(asked["env"])
     if crashpoint := sys.modules.get("hiboss.core.crashpoint"):
         importlib.reload(crashpoint)  # it reads its variable at the import
+    for one in asked["env"].get(PAUSES, "").split():
+        _shorten(*one.split("="))
     if program == COMMAND:
         sys.argv = asked["words"]
         fork_daemons(lambda: str(asked["daemons"]))
@@ -166,8 +168,6 @@ def _run(program: str, asked: dict[str, Any], streams: list[int]) -> int | None:
     time.tzset()
     given = asked["env"].get("PYTHONPATH")
     sys.path[:1] = [asked["cwd"], *(given.split(":") if given else [])]  # as `python -m` has it
-    for one in asked["env"].get(PAUSES, "").split():
-        _shorten(*one.split("="))
     if submits := asked["env"].get(crash_groups.VARIABLE):
         crash_groups.count_only(submits.split())
     serve: Callable[[list[str]], int] = importlib.import_module("hiboss.daemon.__main__").main

@@ -12,6 +12,7 @@ import pytest
 from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.chats import Chat
 from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
+from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -111,10 +112,16 @@ def test_an_answer_and_what_its_run_sent_before_go_before_what_waits_in_the_chat
         kai.program.write(
             f"send('{address(chat)}', 'a step'); print('the answer')", telegram.daemon.home.socket
         )
-        for number in range(8):
+        hangs = telegram.api.fault("sendMessage", chat=chat, do="hang", times=1)
+        for number in range(4):
             kai.call("envelope.send", to=address(chat), text=f"mark {number}")
+        wait_until(lambda: hangs.hits)
         bob.says(chat, "what is it?")
-        chat.wait_for(lambda _: 7 in marks(chat), 60)
+        written = "SELECT id FROM message WHERE text IN ('a step', 'the answer')"
+        wait_until(lambda: len(telegram.rows(written)) == 2)
+        assert marks(chat) == []
+        hangs.release()
+        chat.wait_for(lambda _: 3 in marks(chat), 60)
         seen = posts(chat)
         answer, step = seen.index("the answer"), seen.index("a step")
-        assert step < answer < len(seen) - 1 and marks(chat) == [*range(8)]
+        assert step < answer < len(seen) - 1 and marks(chat) == [*range(4)]
