@@ -10,21 +10,16 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.clubs import person
-from tests.support.daemons import daemon_with
+from tests.support.daemons import daemon_fixture
 from tests.support.followers import following
-from tests.support.parties import Party, agent
+from tests.support.parties import Party, agent, person
 from tests.support.shell_agents import Boss, Worker, assert_idle, end_all, eventually, rows
 from tests.support.waits import wait_until
 
 LIVELY = 'while [ ! -e "$D/go" ]; do echo alive >&2; sleep 0.05; done\necho done'
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), finish_seconds=0.1) as running:
-        yield running
-        running.check()
+daemon = daemon_fixture(finish_seconds=0.1)
 
 
 @pytest.fixture
@@ -93,8 +88,7 @@ def test_a_foreign_id_is_not_found_and_an_agent_is_not_its_own_master(ada: Boss,
     zoe, kim = agent(worker.daemon), agent(worker.daemon)
     number = zoe.tell(worker)
     run, before = worker.under_way()["id"], recorded(worker.daemon)
-    conversation = zoe.get(number)["conversation"]
-    for target in ({"run": run}, {"envelope": number}, {"conversation": conversation}):
+    for target in ({"run": run}, {"envelope": number}, {"conversation": zoe.get(number)["conversation"]}):
         assert refusal(kim, "cancel", **target) == "not_found"
     assert kim.refusal("run.cancel", id=run) == "not_found"
     assert refusal(worker, "pause", run=run) == "forbidden"

@@ -21,16 +21,12 @@ from tests.support import bulk
 from tests.support.daemons import code, line
 from tests.support.parties import checked_daemon
 from tests.support.sweeps import sweep
-from tests.support.web_clients import web_daemon
+from tests.support.web_daemons import web_fixture
 
 ADAPTERS: dict[str, TypeAdapter[Any]] = {}
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d")) as running:  # web.link needs HTTP
-        yield running
-        running.check()
+daemon = web_fixture()  # web.link needs HTTP
 
 
 def assert_declared_shape(name: str, answer: Any) -> None:

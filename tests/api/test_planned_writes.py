@@ -16,17 +16,13 @@ from tests.support.daemons import answers, line
 from tests.support.in_process_connections import connected
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent, boss, stored
-from tests.support.web_clients import WebDaemon, web_daemon
+from tests.support.web_daemons import WebDaemon, web_fixture
 
 DOORS = ("socket", "batch", "batch of one", "websocket", "rest")
 Error = dict[str, Any]
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d"), lock_wait_seconds=0.05) as running:
-        yield running
-        running.check()
+daemon = web_fixture(lock_wait_seconds=0.05)
 
 
 @pytest.fixture(scope="module")

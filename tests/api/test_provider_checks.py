@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,10 @@ from hiboss.cli.client import Answered
 from hiboss.core.contracts.provider import Finding
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.daemons import daemon_with
+from tests.support.daemons import daemon_fixture
 from tests.support.live_providers import Seeker, SeekerSettings
 from tests.support.parties import Party, agent
+from tests.support.raising import raised
 from tests.support.shell_agents import Boss, has_ended
 
 MODULES = "tests.support.live_providers"
@@ -25,11 +25,7 @@ COMMAND = {"provider": "command", "settings": {"command": "true"}}
 OPEN = {"provider": "command", "settings": {"command": "true", "input": "open"}}
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), provider_modules=MODULES) as running:
-        yield running
-        running.check()
+daemon = daemon_fixture(provider_modules=MODULES)
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +43,8 @@ def change(boss: Boss, kai: Party, **fields: Any) -> Any:
 
 
 def refusal(boss: Boss, kai: Party, **fields: Any) -> tuple[str, str]:
-    with pytest.raises(Answered) as caught:
-        change(boss, kai, **fields)
-    return caught.value.stable_code, caught.value.message
+    error = raised(Answered, change, boss, kai, **fields)
+    return error.stable_code, error.message
 
 
 # --- what it finds -----------------------------------------------------------------------
@@ -303,8 +298,7 @@ def test_a_number_that_was_stored_before_is_shown_as_a_text_and_can_be_removed(
 ) -> None:
     change(boss, kai, provider="claude", settings={"max_turns": 7})
     stored_settings(boss, kai, '{"max_turns": 99999999999999999999999, "max_cost": Infinity}')
-    listed = {one["name"]: one for one in boss.call("agent.list")["agents"]}
-    shown = listed[kai.name]["settings"]
+    shown = {one["name"]: one for one in boss.call("agent.list")["agents"]}[kai.name]["settings"]
     assert (shown["max_turns"], shown["max_cost"]) == ("99999999999999999999999", "inf")
     assert "--max-turns" in refusal(boss, kai, settings={"model": "opus"})[1]
     told = change(boss, kai, settings={"max_turns": "", "max_cost": "", "model": "opus"})

@@ -9,6 +9,7 @@ import resource
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,9 @@ from hiboss.core.paths import Home
 from hiboss.daemon import mcp_process, mcp_worker
 from hiboss.daemon.mcp_process import environment
 from hiboss.daemon.mcp_worker import McpSupervisor
-from tests.support.waits import happens
+from tests.support.waits import happens, wait_until
+from tests.support.web_clients import bearer
+from tests.support.web_daemons import Answer, WebDaemon, web_daemon, web_fixture
 
 SCRIPT = str(Path(__file__).parents[1] / "support" / "scripted_mcp_worker.py")
 SECONDS = 30.0
@@ -155,8 +158,7 @@ def test_while_an_idle_worker_is_ending_another_one_is_started(tmp_path: Path) -
 def test_a_worker_that_ends_when_idle_is_no_death(tmp_path: Path) -> None:
     async def story(supervisor: McpSupervisor) -> None:
         for _ in range(mcp_worker.MOST_DEATHS + 1):
-            found = await supervisor.start()
-            await ask(found, "/idle")
+            await ask((await supervisor.start()), "/idle")
             await happens(lambda: supervisor.running is None)
 
     supervised(tmp_path, story)
@@ -238,8 +240,7 @@ def test_a_worker_that_dies_while_it_starts_says_why_and_no_token(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story(supervisor: McpSupervisor) -> None:
-        found = await asyncio.gather(*(supervisor.start() for _ in range(3)), return_exceptions=True)
-        for one in found:
+        for one in await asyncio.gather(*(supervisor.start() for _ in range(3)), return_exceptions=True):
             assert isinstance(one, McpUnavailable)
             assert "status 7: Traceback: hba_… is gone" in one.message
         assert len(supervisor._deaths) == 1  # they waited for the same one
@@ -363,3 +364,109 @@ def test_a_start_of_the_daemon_removes_sockets_that_were_left_and_nothing_else(t
         Path(path).touch()
     home.forget_mcp_sockets()
     assert [os.path.exists(path) for path in left + kept] == [False, False, True, True, True]
+
+
+# --- under a real daemon ------------------------------------------------------------
+
+
+STARTED = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
+ABOUT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+BOTH = [("Accept", "application/json, text/event-stream")]
+
+
+daemon = web_fixture()
+
+
+def team(daemon: WebDaemon) -> Answer:
+    return daemon.request("POST", "/api/tools/team", bearer(daemon.token("nex")), {})
+
+
+def sockets(daemon: WebDaemon) -> list[str]:
+    return sorted(name for name in os.listdir(daemon.home.path) if name.startswith("mcp-"))
+
+
+def worker(daemon: WebDaemon) -> int:
+    """Start the worker if none runs, and return its pid."""
+    return int(daemon.call("mcp.start")["pid"])
+
+
+def session(daemon: WebDaemon) -> list[tuple[str, str]]:
+    """Begin a session of MCP; return the headers of its later requests."""
+    own = [*bearer(daemon.token("nex")), *BOTH]
+    answer = daemon.request("POST", "/mcp", own, {**STARTED, "params": ABOUT})
+    assert answer.status == 200, answer
+    return [*own, ("Mcp-Session-Id", answer.header("mcp-session-id"))]
+
+
+def test_a_killed_worker_is_followed_by_one_other_for_all_who_come(daemon: WebDaemon) -> None:
+    old, found = worker(daemon), list[tuple[int, int]]()
+    with daemon.connected() as stream:
+        stream.write(daemon.text("GET", "/mcp", session(daemon)))
+        assert stream.socket.recv(1000).startswith(b"HTTP/1.1 200")
+        os.kill(old, signal.SIGKILL)
+        assert stream.is_closed()
+
+    def come() -> None:
+        found.append((team(daemon).status, worker(daemon)))
+
+    threads = [threading.Thread(target=come) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert {status for status, _ in found} == {200} and len({pid for _, pid in found} - {old}) == 1
+    assert old not in {pid for _, pid in found} and len(sockets(daemon)) == 2
+    assert daemon.still_works()
+
+
+def test_the_processes_of_a_run_are_ended_and_the_worker_is_not(daemon: WebDaemon, tmp_path: Path) -> None:
+    before = worker(daemon)
+    daemon.register("sleeper", provider="command", settings={"command": "sleep 600"}, workspace=str(tmp_path))
+    daemon.call("envelope.send", token=daemon.token("boss"), to="agent:sleeper", text="sleep")
+
+    def running() -> list[Any]:
+        found: list[Any] = daemon.call("run.list", token=daemon.token("boss"))["runs"]
+        return [one for one in found if one["status"] == "running"]
+
+    wait_until(running)
+    daemon.call("breaker.pull", token=daemon.token("boss"))  # it ends all processes of all runs
+    wait_until(lambda: not running())
+    assert worker(daemon) == before and is_there(before)
+
+
+def test_a_stop_ends_the_worker_and_the_streams(tmp_path: Path) -> None:
+    with web_daemon(tmp_path) as daemon:
+        pid = worker(daemon)
+        with daemon.connected() as stream:
+            stream.write(daemon.text("GET", "/mcp", session(daemon)))
+            assert stream.socket.recv(1000).startswith(b"HTTP/1.1 200")
+            daemon.stop()
+            assert stream.rest().endswith(b"0\r\n\r\n")
+        assert not is_there(pid) and sockets(daemon) == []
+        assert [
+            line for line in daemon.logged().splitlines() if line.split()[1] in ("error", "warning")
+        ] == []
+        daemon.start()
+        assert daemon.call("daemon.status")["mcp_pid"] is None
+
+
+def test_a_killed_daemon_takes_the_worker_along_and_the_next_one_starts_its_own(tmp_path: Path) -> None:
+    with web_daemon(tmp_path) as daemon:
+        old = worker(daemon)
+        os.kill(old, signal.SIGSTOP)  # so that it ends only after the next daemon has begun
+        daemon.kill()
+        daemon.start()
+        assert sockets(daemon) == []
+        new = worker(daemon)
+        os.kill(old, signal.SIGCONT)
+        wait_until(lambda: not is_there(old))
+        assert new != old and len(sockets(daemon)) == 2
+        assert team(daemon).status == 200 and worker(daemon) == new
+
+
+def test_an_idle_worker_ends_and_the_next_client_starts_another_one(tmp_path: Path) -> None:
+    with web_daemon(tmp_path, mcp_idle_seconds=0.1) as daemon:
+        pid = worker(daemon)
+        wait_until(lambda: daemon.call("daemon.status")["mcp_pid"] is None)
+        assert not is_there(pid) and sockets(daemon) == []
+        assert team(daemon).status == 200

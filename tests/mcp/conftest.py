@@ -7,14 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.mcp_clients import WAYS, Chat, McpClient, Way
-from tests.support.web_clients import WebDaemon, web_daemon
+from tests.support.web_daemons import WebDaemon, web_fixture
 
-
-@pytest.fixture(scope="session")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
-        running.check()
+daemon = web_fixture(scope="session")
 
 
 @pytest.fixture

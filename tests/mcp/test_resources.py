@@ -12,7 +12,7 @@ from mcp_types import INVALID_PARAMS
 from tests.support.mcp_clients import HEAD, INBOX, STATUS, Chat, McpClient, Way, mcp_client, message
 from tests.support.parties import agent, boss
 from tests.support.waits import wait_until
-from tests.support.web_clients import WebDaemon
+from tests.support.web_daemons import WebDaemon
 
 PAGE = "text/html;profile=mcp-app"
 HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>&lt;b&gt; \"'` {{x}} <!-- ]]>"
@@ -119,8 +119,7 @@ def with_apps(*types: str) -> Any:
 def test_a_client_that_shows_apps_gets_a_page_of_the_same_inbox(chat: Chat, way: Way) -> None:
     chat.human(HOSTILE, mime="text/html")
     chat.assistant("*fine*")
-    gone = chat.human("a secret")
-    chat.boss.call("message.delete", id=gone["message"])
+    chat.boss.call("message.delete", id=chat.human("a secret")["message"])
     with chat.client(way, extensions=with_apps(PAGE)) as client:
         page, data = client.contents(INBOX)
         assert (page.mime_type, data.mime_type) == (PAGE, "application/json")

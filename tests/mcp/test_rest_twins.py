@@ -11,7 +11,8 @@ import pytest
 
 from tests.support.mcp_clients import Chat
 from tests.support.mcp_lines import HttpLine, NewWorkerLine, WorkerLine
-from tests.support.web_clients import Reply, WebDaemon
+from tests.support.web_clients import Reply
+from tests.support.web_daemons import WebDaemon
 
 MEBIBYTE = 1 << 20
 
@@ -39,6 +40,8 @@ def test_a_tool_of_the_path_is_called_by_rest(chat: Chat) -> None:
     for path in ("/api/tools/ui_chat_human_post", "/api/tools/chat_human_post", "/api/tools/chat.human.post"):
         assert rest.request("POST", path, body, **named).status == 200
     assert chat.said() == [("user", "one")] * 3
+    assert rest.request("POST", "/api/tools/team", None, **named).status == 200
+    assert rest.request("POST", "/api/mcp/call", {"server": "ui", "tool": "team"}).status == 200
 
 
 def test_rest_refuses_as_the_tools_do(chat: Chat) -> None:

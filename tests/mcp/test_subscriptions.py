@@ -25,7 +25,7 @@ from tests.support.mcp_clients import (
 )
 from tests.support.mcp_lines import HttpLine, WorkerLine, notices
 from tests.support.waits import wait_until
-from tests.support.web_clients import WebDaemon
+from tests.support.web_daemons import WebDaemon
 
 OLD = [way for way in WAYS if way.is_old]
 NEW = [way for way in WAYS if not way.is_old]
@@ -107,8 +107,7 @@ def test_what_happened_while_away_is_told_on_connect(chat: Chat, way: Way) -> No
     chat.assistant("only the assistant")
     with chat.client(way) as client, client.following(INBOX, STATUS) as follower:
         assert take_until_status(chat, follower) == []
-    second = chat.human("two")
-    chat.boss.call("message.edit", id=second["message"], text="three")
+    chat.boss.call("message.edit", id=chat.human("two")["message"], text="three")
     with chat.client(way) as client, client.following(INBOX, STATUS) as follower:
         follower.wait(INBOX)
 
@@ -170,8 +169,7 @@ def test_there_is_a_limit_to_what_one_client_follows(client: McpClient) -> None:
     for number in range(100):
         client.subscribe(message(str(number)))
     client.subscribe(message("7"))  # it follows that already
-    error = client.error(_subscribe, client, INBOX)
-    assert error.error.data["code"] == "busy"
+    assert client.error(_subscribe, client, INBOX).error.data["code"] == "busy"
     client.unsubscribe(message("7"))
     client.subscribe(INBOX)
 

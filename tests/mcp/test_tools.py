@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,9 +11,10 @@ from mcp_types import INVALID_PARAMS
 
 from hiboss.api.operation import REGISTRY
 from hiboss.mcp import tools
+from hiboss.mcp.tools import TABLE
 from tests.support.mcp_clients import Chat, McpClient, Way, mcp_client
 from tests.support.parties import agent
-from tests.support.web_clients import WebDaemon
+from tests.support.web_daemons import WebDaemon
 
 NAMES = [
     *("chat_read_since", "chat_human_post", "chat_assistant_post", "chat_ack"),
@@ -169,8 +171,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 def test_what_is_wrong_has_a_stable_code_and_says_what_to_do(chat: Chat, client: McpClient) -> None:
-    found = [(tool, given, client.refusal(tool, **given)) for tool, given, _ in WRONG]
-    assert found == WRONG
+    assert [(tool, given, client.refusal(tool, **given)) for tool, given, _ in WRONG] == WRONG
     assert chat.entries() == []
 
 
@@ -221,3 +222,23 @@ def test_the_agent_of_a_boss_is_needed_for_the_chat_and_for_nothing_else(
         assert client.refusal("chat_human_post", content="x") == "invalid_params"
         client.call("send", to=[chat.agent.address], text="from the boss")
         assert chat.said() == [("user", "from the boss")]
+
+
+# --- schemas ------------------------------------------------------------------------
+
+
+def types_in(schema: Any) -> Iterator[Any]:
+    if isinstance(schema, list):
+        for one in schema:
+            yield from types_in(one)
+    elif isinstance(schema, dict):
+        yield from (schema[name] for name in ("type",) if name in schema)
+        for one in schema.values():
+            yield from types_in(one)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_each_value_has_one_type(name: str) -> None:
+    for one in TABLE[name].schema["properties"].values():
+        assert all(isinstance(kind, str) for kind in types_in(one)), one
+        assert "type" in one

@@ -173,5 +173,4 @@ def test_an_unknown_task_and_one_of_another_agent_are_refused_with_a_code(chat: 
 @pytest.mark.parametrize("way", [way for way in WAYS if way.is_old], ids="-".join)
 def test_the_old_era_has_no_tasks(chat: Chat, way: Way) -> None:
     with chat.client(way, extensions=[advertise(TASKS)]) as client:
-        found = client.call("ask", question="Deploy?", wait="1s")
-        assert found["state"] == "open"
+        assert client.call("ask", question="Deploy?", wait="1s")["state"] == "open"

@@ -6,7 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from hiboss.core.settings import DEFAULTS
 from hiboss.rpc.server import Server
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
-from tests.support.daemons import code, daemon_with
+from tests.support.daemons import code, daemon_fixture
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent, agents, boss
 from tests.support.waits import wait_until
@@ -27,11 +27,7 @@ CONTROL = "\x01"  # in JSON it has six bytes: \u0001
 NUMBER = 20
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    with daemon_with(tmp_path_factory.mktemp("d"), page_bytes=PAGE, answer_bytes=ANSWER) as running:
-        yield running
-        running.check()
+daemon = daemon_fixture(page_bytes=PAGE, answer_bytes=ANSWER)
 
 
 @pytest.fixture(params=["0" * LARGE, CONTROL * (LARGE // 6)], ids=["letters", "control characters"])

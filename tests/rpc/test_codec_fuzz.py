@@ -173,8 +173,7 @@ def test_a_batch_reads_each_member_as_it_would_be_read_alone(members: list[Any],
         if isinstance(member, list):  # alone it would be a batch; in one it is nothing
             assert isinstance(call, Malformed)
             continue
-        alone = codec.parse(json.dumps(member).encode())
-        assert _facts(alone) == _facts(call)
+        assert _facts(codec.parse(json.dumps(member).encode())) == _facts(call)
 
 
 def _facts(call: Request | Malformed | Batch) -> Any:

@@ -64,8 +64,7 @@ def test_sender_and_recipient_hear_of_every_change_of_an_envelope(
         number = ada.tell(bob)
         bob.call("envelope.read", ids=[number])
         bob.call("envelope.read", ids=[number])  # it was read already: no second fact
-        claimed = bob.call("envelope.claim")["claim"]
-        bob.call("envelope.release", ids=[number], claim=claimed)
+        bob.call("envelope.release", ids=[number], claim=bob.call("envelope.claim")["claim"])
         bob.call("envelope.ack", ids=[number])
         bob.call("envelope.archive", ids=[number])
         later = ada.tell(bob, deliver_at="+1h")
@@ -97,8 +96,7 @@ def test_who_is_no_party_hears_nothing_and_the_boss_hears_all(
         number = ada.tell(bob)
         bob.call("envelope.read", ids=[number])
         ada.tell(eve)
-        event = stranger.next("envelope.arrived", "envelope.read")
-        assert event["envelopes"][0]["to"] == eve.address
+        assert stranger.next("envelope.arrived", "envelope.read")["envelopes"][0]["to"] == eve.address
         assert ruler.next()["envelopes"][0]["id"] == number
         assert parts(ruler.next(), "topic", "envelope") == ("envelope.read", number)
 
@@ -135,8 +133,7 @@ def test_what_is_not_ones_own_needs_the_boss(daemon: RunningDaemon, two: tuple[P
             "invalid_params": {"topics": ["envelope.lost"]},
         }
         for expected, params in refused.items():
-            answer = follower.call("event.subscribe", **{"token": eve.token, **params})
-            assert code(answer) == expected
+            assert code(follower.call("event.subscribe", **{"token": eve.token, **params})) == expected
         assert follower.subscribe(ada.token, conversations=[conversation])["subscription"] == 1
         missing = follower.call("event.subscribe", token=daemon.token("boss"), conversations=["c99999"])
         assert code(missing) == "not_found"

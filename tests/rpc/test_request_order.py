@@ -6,7 +6,7 @@ import asyncio
 import json
 import random
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -17,7 +17,7 @@ from tests.support.daemons import all_answers
 from tests.support.failures import seeded
 from tests.support.in_process_connections import Streams, connected
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.web_clients import WebDaemon, web_daemon
+from tests.support.web_daemons import WebDaemon, web_fixture
 
 ROUNDS = range(3)
 
@@ -209,11 +209,7 @@ async def test_no_more_is_begun_for_one_that_does_not_read_large_answers(daemon:
 # --- through the doors of a daemon -------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
-        running.check()
+daemon = web_fixture()
 
 
 def sent_in_order(found: list[Any]) -> bool:

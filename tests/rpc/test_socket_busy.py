@@ -16,6 +16,7 @@ from hiboss.core.settings import Settings
 from hiboss.store.connection import connect
 from hiboss.store.group_commit import Tx, Writer
 from tests.support.daemons import answers, ask, code, daemon_with, line, set_up
+from tests.support.raising import raised
 from tests.support.scripted_channels import written
 from tests.support.waits import wait_until
 
@@ -25,8 +26,7 @@ def test_a_connection_over_the_limit_is_told_busy_and_the_others_are_served(tmp_
         with ExitStack() as stack:
             inside = [stack.enter_context(daemon.connect()) for _ in range(5)]
             assert [code(ask(one, "daemon.ping")) for one in inside] == ["ok"] * 5
-            outside = stack.enter_context(daemon.connect())
-            (refused,) = answers(outside, 2)  # one answer, then it hangs up
+            (refused,) = answers(stack.enter_context(daemon.connect()), 2)  # one answer, then it hangs up
             assert code(refused) == "busy" and refused["error"]["code"] == -32030 and refused["id"] is None
             assert [code(ask(one, "daemon.ping")) for one in inside] == ["ok"] * 5
 
@@ -42,9 +42,15 @@ def test_a_request_refused_for_busy_hears_so_through_the_shipped_client(tmp_path
     with daemon_with(tmp_path, connections=1) as daemon, daemon.connect() as only:
         assert code(ask(only, "daemon.ping")) == "ok"
         for _ in range(3):
-            with pytest.raises(Answered) as refused:
-                daemon.call("envelope.send", token=daemon.token("nex"), to="agent:nex", text="x" * size)
-            assert refused.value.stable_code == "busy"
+            error = raised(
+                Answered,
+                daemon.call,
+                "envelope.send",
+                token=daemon.token("nex"),
+                to="agent:nex",
+                text="x" * size,
+            )
+            assert error.stable_code == "busy"
 
 
 def test_sends_over_the_writers_queue_are_answered_busy_and_store_nothing(tmp_path: Path) -> None:

@@ -196,8 +196,7 @@ def test_sends_in_one_batch_are_each_stored(daemon: RunningDaemon) -> None:
 
 
 def test_rpc_discover_describes_every_operation(daemon: RunningDaemon) -> None:
-    document = daemon.call("rpc.discover")
-    methods = {one["name"]: one for one in document["methods"]}
+    methods = {one["name"]: one for one in daemon.call("rpc.discover")["methods"]}
     assert {"envelope.send", "daemon.ping", "auth.login", "rpc.discover"} <= set(methods)
     assert [one["name"] for one in methods["envelope.send"]["params"]][:2] == ["to", "text"]
     assert methods["envelope.send"]["result"]["schema"]["properties"]["ids"]["type"] == "array"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from hiboss.web.tickets import LIVES_MS
-from tests.support.web_clients import Reply, RestClient, WebDaemon
+from tests.support.web_clients import Reply, RestClient
 
 CONTENT = bytes(range(256)) * 40
 
@@ -43,7 +42,3 @@ def ticket(client: RestClient, path: str) -> str:
     assert reply.json["expires_in"] * 1000 == LIVES_MS
     assert reply.json["url"].startswith(f"{path}?ticket=")
     return str(reply.json["url"])
-
-
-def logged(web: WebDaemon) -> str:
-    return "".join(path.read_text() for path in Path(web.home.log_file).parent.iterdir())

@@ -29,7 +29,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.parties import Party, agent, boss
 from tests.support.waits import wait_until
-from tests.support.web_clients import WebDaemon
+from tests.support.web_daemons import WebDaemon
 
 INBOX, HEAD, STATUS = "ui://chat/inbox", "ui://chat/head", "ui://agent/status"
 SECONDS = 30.0

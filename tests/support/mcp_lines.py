@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.web_clients import Reply, WebDaemon, bearer
+from tests.support.web_clients import Reply, bearer
+from tests.support.web_daemons import WebDaemon
 
 SECONDS = 30
 OLD, NEW = "2025-06-18", "2026-07-28"
@@ -141,7 +142,7 @@ class HttpLine:
         place = urlsplit(self.daemon.url)
         connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=SECONDS)
         try:
-            connection.request("GET", "/mcp", None, {**bearer(self.rest.token), **self.headers})
+            connection.request("GET", "/mcp", None, {**dict(bearer(self.rest.token)), **self.headers})
             answer = connection.getresponse()
             assert answer.status == 200, answer.read()
             yield answer

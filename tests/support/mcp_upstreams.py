@@ -18,7 +18,8 @@ from typing import Any
 from hiboss.api.mcp_sockets import McpSockets
 from hiboss.core.errors import McpUnavailable
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.web_daemons import Answer, Given, bearer
+from tests.support.web_clients import Given, bearer
+from tests.support.web_daemons import Answer
 
 SECONDS = 30  # for whatever a test waits for
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

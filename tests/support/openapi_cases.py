@@ -32,7 +32,7 @@ from schemathesis.specs.openapi.checks import (
 
 from hiboss.api.discovery import examples
 from tests.support.parties import Party, agent, boss
-from tests.support.web_clients import WebDaemon, web_daemon
+from tests.support.web_daemons import WebDaemon, web_daemon
 
 CHECKS = [
     checks.not_a_server_error,

@@ -63,8 +63,7 @@ class Party:
         return [one["id"] for one in self.list(**params)]
 
     def get(self, number: str) -> Envelope:
-        envelope: Envelope = self.call("envelope.get", id=number)["envelope"]
-        return envelope
+        return self.call("envelope.get", id=number)["envelope"]
 
     def flood(self, to: Party, number: int, **params: Any) -> list[str]:
         """Send many over one connection, 200 at a time; return the ids in the order sent."""
@@ -100,6 +99,13 @@ def agent(daemon: RunningDaemon, name: str | None = None, **fields: Any) -> Part
     name = name or f"agent-{next(_numbers)}"
     answer = daemon.call("agent.register", token=daemon.token("boss"), name=name, **fields)
     return Party(daemon, f"agent:{name}", answer["token"])
+
+
+def person(daemon: RunningDaemon, name: str | None = None, **fields: Any) -> Party:
+    """Register a person besides the boss, with a new name unless one is given."""
+    name = name or f"person-{next(_numbers)}"
+    answer = boss(daemon).call("user.register", name=name, **fields)
+    return Party(daemon, f"user:{name}", answer["token"])
 
 
 def agents(daemon: RunningDaemon, number: int) -> list[Party]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import set_up
@@ -66,7 +66,7 @@ class Place:
         self.owner: Party  # the agent that was bound last
         self.binding = 0
 
-    def bound(self, daemon: RunningDaemon, owner: Party | None = None) -> Place:
+    def bound(self, daemon: RunningDaemon, owner: Party | None = None) -> Self:
         """Bind it to an agent (a new one unless given), and wait until its adapter runs."""
         self.bind(owner or agent(daemon))
         self.wait_for_state("running")
@@ -91,7 +91,7 @@ class Place:
 
     # --- what the platform does ------------------------------------------------------
 
-    def settings(self, **facts: Any) -> Place:
+    def settings(self, **facts: Any) -> Self:
         """Write the settings that the adapter reads at its next start."""
         (self.root / "settings.json").write_text(json.dumps(facts))
         return self
@@ -161,6 +161,18 @@ class Place:
         """Send as the agent it is bound to; return the envelope's id."""
         (number,) = self.owner.send(self.address, text=text, **params)["ids"]
         return str(number)
+
+    def send_failing(self, text: str, *steps: Step, account: bool = False, **params: Any) -> str:
+        """Send what meets these steps; return its id when its lane waits, or its account."""
+        self.script(*steps)
+        number = self.send(text, **params)
+        (self.wait_for_account if account else self.wait_for_failures)(1)
+        return number
+
+    def goes_on(self, verb: str, *texts: str) -> None:
+        """Retry or resume its lane, and wait until exactly these texts were posted."""
+        self.steer(verb)
+        self.wait_for(*texts)
 
     def shown(self) -> dict[str, Any]:
         """Return the binding as daemon.status shows it."""

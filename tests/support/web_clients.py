@@ -1,109 +1,27 @@
-"""A daemon with HTTP, and clients of its door: REST, WebSocket and server-sent events."""
+"""Clients of the HTTP door of a daemon: REST, WebSocket and server-sent events."""
 
 from __future__ import annotations
 
 import http.client
 import json
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from websockets.sync.client import ClientConnection, connect
 
-from hiboss.core.paths import Home
-from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import set_up, variables
-from tests.support.forked_daemons import pauses
-from tests.support.waits import wait_until
+from hiboss.testing.running_daemon import Answered
 
 Headers = dict[str, str]
+Given = Sequence[tuple[str, str]]
 Fact = dict[str, Any]
 SECONDS = 30.0  # for whatever a test waits for
 
 
-class WebDaemon(RunningDaemon):
-    """A daemon with HTTP. `url` is where it is served since the last start."""
-
-    def __init__(self, home: Home, settings: dict[str, Any], shortened: dict[str, float]) -> None:
-        super().__init__(home)
-        self.settings = {"web_enabled": "on", "web_port": 0, **settings}
-        self.shortened = shortened
-        self.url = ""
-        self._clients: list[RestClient] = []
-
-    def start(self, *, listens: bool = True, **env: str) -> None:
-        """Start it, and wait until it listens."""
-        given = variables(self.settings) | (pauses(self.shortened) if self.shortened else {})
-        super().start(**given, **env)
-        if listens:
-            self.wait_for("listening")
-
-    def web_state(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.call("daemon.status")["web"]
-        return found
-
-    def wait_for(self, state: str) -> dict[str, Any]:
-        """Wait until its HTTP door is in this state."""
-        wait_until(lambda: self.web_state()["state"] == state)
-        found = self.web_state()
-        self.url = found["url"] or ""
-        return found
-
-    def rest(self, token: str | None = None) -> RestClient:
-        """Return a client; `close` closes it with the others."""
-        self._clients.append(RestClient(self.url, token))
-        return self._clients[-1]
-
-    def close(self) -> None:
-        for client in self._clients:
-            client.close()
-
-    @contextmanager
-    def websocket(
-        self, token: str | None = None, path: str = "/ws", **more: Any
-    ) -> Iterator[WebSocketClient]:
-        """Connect a WebSocket, with a bearer token or without any."""
-        client = open_websocket(self.url, token, path, **more)
-        try:
-            yield client
-        finally:
-            client.close()
-
-    @contextmanager
-    def events(self, token: str | None, last: str | None = None, **query: Any) -> Iterator[EventReader]:
-        """Open the stream of events; `last`: the id of the event that was seen last."""
-        with closing(open_events(self.url, token, last, **query)) as reader:
-            yield reader
-
-
-@contextmanager
-def web_daemon(
-    directory: Path, shortened: dict[str, float] | None = None, **settings: Any
-) -> Iterator[WebDaemon]:
-    """Start a daemon with HTTP; stop it at the end. `shortened`: pauses, as in forked_daemons.pauses."""
-    daemon = WebDaemon(set_up(directory), settings, shortened or {})
-    daemon.start()
-    try:
-        yield daemon
-    finally:
-        daemon.close()
-        daemon.stop()
-
-
-@contextmanager
-def kept_port() -> Iterator[int]:
-    """Give a port for a daemon that is started again. The socket here never listens: it keeps others from the port."""
-    with socket.socket() as keeper:
-        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemon's, which binds beside it
-        keeper.bind(("127.0.0.1", 0))
-        yield int(keeper.getsockname()[1])
-
-
-def bearer(token: str | None) -> Headers:
-    return {} if token is None else {"Authorization": f"Bearer {token}"}
+def bearer(token: str | None) -> list[tuple[str, str]]:
+    return [] if token is None else [("Authorization", f"Bearer {token}")]
 
 
 # --- REST ------------------------------------------------------------------------------
@@ -137,7 +55,7 @@ class RestClient:
         self, method: str, path: str, body: Any = None, headers: Headers | None = None, **query: Any
     ) -> Reply:
         """Make a request. A body that is not bytes is sent as JSON, and an iterator of bytes in chunks."""
-        given = {**bearer(self.token), **(headers or {})}
+        given = {**dict(bearer(self.token)), **(headers or {})}
         if body is not None and not isinstance(body, (bytes, Iterator)):
             body = json.dumps(body).encode()
             given = {"Content-Type": "application/json", **given}
@@ -225,7 +143,7 @@ class WebSocketClient:
 
 def open_websocket(url: str, token: str | None = None, path: str = "/ws", **more: Any) -> WebSocketClient:
     """Connect; `more` as for websockets.sync.client.connect."""
-    headers = {**bearer(token), **more.pop("headers", {})}
+    headers = {**dict(bearer(token)), **more.pop("headers", {})}
     where = f"ws{url.removeprefix('http')}{path}"
     given = {"proxy": None, "open_timeout": SECONDS, "max_size": None, "close_timeout": 5, **more}
     given.setdefault("ping_interval", None)  # the daemon pings
@@ -316,7 +234,7 @@ def open_events(
     place = urlsplit(url)
     assert place.hostname is not None
     connection = http.client.HTTPConnection(place.hostname, place.port, timeout=SECONDS)
-    headers = {**bearer(token), **({} if last is None else {"Last-Event-ID": last})}
+    headers = {**dict(bearer(token)), **({} if last is None else {"Last-Event-ID": last})}
     if small:
         connection.sock = socket.socket()
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)

@@ -1,23 +1,34 @@
-"""A daemon with HTTP as an attacker sees it: a port that takes bytes. And a browser that is logged in there."""
+"""A daemon with HTTP, with its clients, and as an attacker sees it: a port that takes bytes. And a browser that is logged in there."""
 
 from __future__ import annotations
 
 import json
 import socket
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+import pytest
+
+from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support import forked_daemons
 from tests.support.daemons import set_up, variables
 from tests.support.waits import wait_until
+from tests.support.web_clients import (
+    SECONDS,
+    EventReader,
+    Given,
+    RestClient,
+    WebSocketClient,
+    bearer,
+    open_events,
+    open_websocket,
+)
 
-SECONDS = 30  # for what a test waits for
-Given = Sequence[tuple[str, str]]
 HANDSHAKE = (
     ("Connection", "Upgrade"),
     ("Upgrade", "websocket"),
@@ -131,17 +142,67 @@ class Browser(NamedTuple):
 
 
 class WebDaemon(RunningDaemon):
-    """A daemon with HTTP on a port of its own choice."""
+    """A daemon with HTTP. `url` is where it is served since the last start."""
 
-    url: str
-    place: str  # like 127.0.0.1:4711
     tls: ssl.SSLContext | None = None
 
-    def listens(self) -> None:
-        """Wait until it serves HTTP."""
-        wait_until(lambda: self.call("daemon.status")["web"]["state"] == "listening")
-        self.url = self.call("daemon.status")["web"]["url"]
-        self.place = urlsplit(self.url).netloc
+    def __init__(self, home: Home, shortened: dict[str, float] | None = None, **settings: Any) -> None:
+        """`shortened`: pauses, as in forked_daemons.pauses."""
+        super().__init__(home)
+        self.settings = {"web_enabled": "on", "web_port": 0, **settings}
+        self.shortened = shortened or {}
+        self.url = ""
+        self._clients: list[RestClient] = []
+
+    def start(self, *, listens: bool = True, **env: str) -> None:
+        """Start it, and wait until it listens."""
+        given = variables(self.settings) | (forked_daemons.pauses(self.shortened) if self.shortened else {})
+        super().start(**given, **env)
+        if listens:
+            self.wait_for("listening")
+
+    def web_state(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.call("daemon.status")["web"]
+        return found
+
+    def wait_for(self, state: str) -> dict[str, Any]:
+        """Wait until its HTTP door is in this state."""
+        wait_until(lambda: self.web_state()["state"] == state)
+        found = self.web_state()
+        self.url = found["url"] or ""
+        return found
+
+    @property
+    def place(self) -> str:
+        """Where it is served, like 127.0.0.1:4711."""
+        return urlsplit(self.url).netloc
+
+    # --- clients --------------------------------------------------------------------
+
+    def rest(self, token: str | None = None) -> RestClient:
+        """Return a client; `close` closes it with the others."""
+        self._clients.append(RestClient(self.url, token))
+        return self._clients[-1]
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+
+    @contextmanager
+    def websocket(
+        self, token: str | None = None, path: str = "/ws", **more: Any
+    ) -> Iterator[WebSocketClient]:
+        """Connect a WebSocket, with a bearer token or without any."""
+        with closing(open_websocket(self.url, token, path, **more)) as client:
+            yield client
+
+    @contextmanager
+    def events(self, token: str | None, last: str | None = None, **query: Any) -> Iterator[EventReader]:
+        """Open the stream of events; `last`: the id of the event that was seen last."""
+        with closing(open_events(self.url, token, last, **query)) as reader:
+            yield reader
+
+    # --- bytes ----------------------------------------------------------------------
 
     @contextmanager
     def connected(self, port: int | None = None) -> Iterator[Connection]:
@@ -206,29 +267,57 @@ class WebDaemon(RunningDaemon):
         directory = Path(self.home.log_file).parent
         return "".join(path.read_text(errors="replace") for path in sorted(directory.iterdir()))
 
+    def check_log(self) -> None:
+        assert "Traceback" not in self.logged() and " error " not in self.logged()
+
     def still_works(self) -> bool:
         """Tell whether both doors answer."""
         assert self.call("daemon.ping")
         return self.operation("daemon.ping", self.token("boss")).status == 200
 
 
-def bearer(token: str | None) -> list[tuple[str, str]]:
-    return [] if token is None else [("Authorization", f"Bearer {token}")]
-
-
 @contextmanager
 def web_daemon(
-    directory: Path, pauses: Mapping[str, float] | None = None, *, waits: bool = True, **settings: Any
+    directory: Path, shortened: dict[str, float] | None = None, *, listens: bool = True, **settings: Any
 ) -> Iterator[WebDaemon]:
-    """Start a daemon with HTTP; stop it at the end. `pauses`: see forked_daemons.pauses."""
-    daemon = WebDaemon(set_up(directory))
-    given = variables({"web_enabled": "on", "web_port": 0, **settings})
-    shortened = forked_daemons.pauses(dict(pauses)) if pauses else {}
-    daemon.start(**given, **shortened)
+    """Start a daemon with HTTP; stop it at the end, and check its store."""
+    daemon = WebDaemon(set_up(directory), shortened, **settings)
+    daemon.start(listens=listens)
     try:
-        if waits:
-            daemon.listens()
         yield daemon
         daemon.check()
     finally:
+        daemon.close()
         daemon.stop()
+
+
+def web_fixture(
+    shortened: dict[str, float] | None = None,
+    scope: Literal["module", "session"] = "module",
+    *,
+    clean: bool = False,
+    **settings: Any,
+) -> Any:
+    """Return a fixture: a daemon with HTTP and with these settings for all tests of a module.
+
+    `clean`: at the end it still works, and has logged no error.
+    """
+
+    @pytest.fixture(scope=scope)
+    def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
+        with web_daemon(tmp_path_factory.mktemp("d"), shortened, **settings) as running:
+            yield running
+            if clean:
+                assert running.still_works()
+                running.check_log()
+
+    return daemon
+
+
+@contextmanager
+def kept_port() -> Iterator[int]:
+    """Give a port for a daemon that is started again. The socket here never listens: it keeps others from the port."""
+    with socket.socket() as keeper:
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemon's, which binds beside it
+        keeper.bind(("127.0.0.1", 0))
+        yield int(keeper.getsockname()[1])

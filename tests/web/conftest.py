@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.support.web_clients import RestClient, WebDaemon, web_daemon
-from tests.support.web_daemons import Browser
+from tests.support.web_clients import RestClient
+from tests.support.web_daemons import Browser, web_fixture
 
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
-        running.check()
+daemon = web_fixture()
 
 
 @pytest.fixture(scope="module")

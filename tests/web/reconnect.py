@@ -19,7 +19,8 @@ from hiboss.cli.client import is_away
 from hiboss.core.errors import HibossError, HungUp
 from tests.support.parties import Party
 from tests.support.waits import wait_until
-from tests.support.web_clients import EventReader, WebDaemon, WebSocketClient, open_events, open_websocket
+from tests.support.web_clients import EventReader, WebSocketClient, open_events, open_websocket
+from tests.support.web_daemons import WebDaemon
 
 LOST = (OSError, EOFError, http.client.HTTPException, WebSocketException)  # the connection, or no daemon
 PAUSE = 0.05  # before the next attempt to connect
@@ -65,8 +66,7 @@ class WebSocketFollower(Follower):
     def follow(self) -> None:
         client = open_websocket(self._url, self.party.token)
         try:
-            topics = ["envelope.arrived"]
-            begun = client.call("event.subscribe", topics=topics, **self._place)
+            begun = client.call("event.subscribe", topics=["envelope.arrived"], **self._place)
             self.connections += 1
             if begun["gap"] or not self._place:
                 self._read_lists(client, {"boot": begun["boot"], "after": begun["number"]})

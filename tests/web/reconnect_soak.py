@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.parties import agents, boss
-from tests.support.web_clients import kept_port, web_daemon
+from tests.support.web_daemons import kept_port, web_daemon
 from tests.web.reconnect import reconnect
 
 

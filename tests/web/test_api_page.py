@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from html import escape
 from html.parser import HTMLParser
 
@@ -14,7 +13,7 @@ from hiboss.api import dispatch  # noqa: F401 - it declares the operations
 from hiboss.web import api_page
 from hiboss.web.routes import ROUTES
 from tests.support.openapi_document import document
-from tests.support.web_clients import WebDaemon, web_daemon
+from tests.support.web_daemons import WebDaemon, web_fixture
 
 VOID = {"meta", "link"}
 
@@ -45,10 +44,7 @@ class Page(HTMLParser):
         assert self._open.pop() == tag
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("page")) as started:
-        yield started
+daemon = web_fixture()
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +79,7 @@ def test_it_shows_every_operation_with_its_level_parameters_errors_and_an_exampl
     ids = set(Page(text).ids)
     for path, item in document()["paths"].items():
         if path.startswith("/api/op/"):
-            name = item["post"]["x-operation"]
-            assert name in ids and f"$HIBOSS{path}" in text
+            assert item["post"]["x-operation"] in ids and f"$HIBOSS{path}" in text
     part = text[text.index('<details id="envelope.send">') :]
     part = part[: part.index("</details>")]
     assert "Level: standard. Effect: change." in part

@@ -12,7 +12,8 @@ import pytest
 
 from hiboss.store import counters
 from tests.support.parties import Party, agent, agents, boss
-from tests.support.web_clients import Event, EventReader, WebDaemon, web_daemon
+from tests.support.web_clients import Event, EventReader
+from tests.support.web_daemons import WebDaemon, web_daemon
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,6 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
     with web_daemon(tmp_path_factory.mktemp("d")) as running:
         running.settings["web_port"] = urlsplit(running.url).port
         yield running
-        running.check()
 
 
 def mail(found: list[Event]) -> list[str]:
@@ -136,8 +136,7 @@ def restart(daemon: WebDaemon) -> None:
 def test_after_a_restart_mail_is_caught_up_from_the_store(daemon: WebDaemon) -> None:
     ada, bob = agents(daemon, 2)
     with daemon.events(bob.token) as events:
-        first = ada.tell(bob)
-        up_to(events, first)
+        up_to(events, ada.tell(bob))
         last = events.last
     missed = [ada.tell(bob) for _ in range(5)]
     ada.send(bob, deliver_at="+2h")

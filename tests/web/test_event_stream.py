@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hiboss.testing.running_daemon import Answered
-from tests.support.parties import agent, agents, boss
+from tests.support.parties import agent, agents, boss, person
 from tests.support.waits import wait_until
-from tests.support.web_clients import Event, WebDaemon, web_daemon
+from tests.support.web_clients import Event
+from tests.support.web_daemons import WebDaemon, web_daemon, web_fixture
 
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    shortened = {"web.event_stream.COMMENT_SECONDS": 0.2}
-    with web_daemon(tmp_path_factory.mktemp("d"), shortened) as running:
-        yield running
-        running.check()
+daemon = web_fixture({"web.event_stream.COMMENT_SECONDS": 0.2})
 
 
 def arrival(event: Event) -> str:
@@ -112,7 +106,7 @@ def test_what_a_run_says_its_question_and_an_order_about_it_are_events(daemon: W
 def test_presence_and_typing_are_events(daemon: WebDaemon) -> None:
     ada, bob = agents(daemon, 2)
     number = ada.send(bob)["conversation"]
-    zoe = boss(daemon).call("user.register", name="zoe")["token"]
+    zoe = person(daemon, "zoe").token
     with daemon.events(bob.token) as events:
         ada.call("presence.typing", conversation=number)
         typing = events.until(lambda one: one.data.get("who") == ada.address)[-1]
@@ -131,8 +125,7 @@ def test_topics_can_be_chosen_in_both_ways_of_a_list(daemon: WebDaemon) -> None:
         with daemon.events(bob.token, topics=topics) as events:
             events.next("unread-count")
             ada.call("ask.create", question="now?", to=bob.address)
-            names = {events.next("new-message", "ask").name for _ in range(2)}
-            assert names == {"new-message", "ask"}
+            assert {events.next("new-message", "ask").name for _ in range(2)} == {"new-message", "ask"}
 
 
 # --- whose box ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hiboss.api.mcp_sockets import McpSockets, McpWorker
 from tests.support.mcp_upstreams import CHUNKED, Asked, Place, PlayedWorker, proxied
-from tests.support.web_daemons import bearer
+from tests.support.web_clients import bearer
 
 PING = {"jsonrpc": "2.0", "method": "ping", "id": 1}
 
@@ -45,8 +45,7 @@ async def test_the_head_of_a_stream_arrives_before_there_is_any_piece(place: Pla
         asked.write(CHUNKED)
 
     place.worker.answer = silent
-    client = await place.begin("POST", "/mcp", body=PING)
-    assert (await client.head()).status == 200
+    assert (await (await place.begin("POST", "/mcp", body=PING)).head()).status == 200
 
 
 @proxied()
@@ -225,8 +224,7 @@ async def test_a_client_that_leaves_while_the_worker_starts_asks_it_nothing(plac
     client = await place.begin("POST", "/mcp", body=PING)
     await place.until(lambda: place.worker.starts)
     client.close()
-    gateway = place.daemon.daemon.gateway
-    (server,) = gateway._servers
+    (server,) = place.daemon.daemon.gateway._servers
     await place.until(lambda: not server._state.tasks)
     place.worker.may_start.set()
     assert (await place.request("POST", "/mcp", body=PING)).status == 200

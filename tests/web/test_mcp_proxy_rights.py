@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.mcp_upstreams import Asked, Place, proxied
-from tests.support.web_daemons import bearer
+from tests.support.web_clients import bearer
 
 PING = {"jsonrpc": "2.0", "method": "ping", "id": 1}
 CALL = {"server": "ui", "tool": "team", "arguments": {}}
@@ -59,8 +59,7 @@ async def test_a_token_that_was_revoked_is_refused_while_a_worker_runs(place: Pl
 @proxied()
 async def test_a_token_in_the_url_is_refused(place: Place) -> None:
     for path in ("/mcp", "/api/mcp/call", "/api/tools/team"):
-        answer = await place.request("POST", f"{path}?token={place.token}", body={})
-        assert answer.code == "token_in_url"
+        assert (await place.request("POST", f"{path}?token={place.token}", body={})).code == "token_in_url"
     assert place.worker.starts == 0
 
 
@@ -211,36 +210,6 @@ async def test_what_is_not_served_is_answered_with_json(place: Place) -> None:
 
 
 # --- tools as REST ------------------------------------------------------------------------
-
-
-async def called(place: Place, path: str, body: Any) -> Any:
-    """Call a tool and return what came to the worker."""
-    answer = await place.request("POST", path, body=body)
-    assert answer.status == 200, answer
-    asked = place.worker.asked[-1]
-    assert (asked.method, asked.target) == ("POST", "/call")
-    assert asked.all("content-type") == ["application/json"]
-    return json.loads(asked.body)
-
-
-@proxied()
-async def test_a_tool_is_called_by_the_names_of_its_server(place: Place) -> None:
-    said = {"mime": "text/plain", "content": "hello"}
-    for server in ("ui", "chat", "hiboss"):
-        given = {"server": server, "tool": "chat.human.post", "arguments": said, "agent": "nex"}
-        found = await called(place, "/api/mcp/call", given)
-        assert found == {"tool": "chat.human.post", "arguments": said, "agent": "nex"}
-    found = await called(place, "/api/mcp/call", {"server": "ui", "tool": "team"})
-    assert found == {"tool": "team", "arguments": {}, "agent": None}
-
-
-@proxied()
-async def test_a_tool_is_called_by_its_path(place: Place) -> None:
-    said = {"mime": "text/plain", "content": "hello"}
-    for name in ("ui_chat_human_post", "chat_human_post"):
-        found = await called(place, f"/api/tools/{name}?agent=nex", said)
-        assert found == {"tool": "chat_human_post", "arguments": said, "agent": "nex"}
-    assert (await called(place, "/api/tools/team", None))["arguments"] == {}
 
 
 WRONG: list[tuple[str, Any, str]] = [

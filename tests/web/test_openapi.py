@@ -145,8 +145,7 @@ def test_a_route_takes_its_place_from_the_path_and_the_rest_from_the_query_or_th
     snooze = document()["paths"]["/api/messages/{id}/snooze"]["post"]
     assert [(one["name"], one["in"]) for one in snooze["parameters"]] == [("id", "path")]
     assert set(body_schema(snooze)["properties"]) == {"until", "agent"}
-    listed = document()["paths"]["/api/messages"]["get"]
-    words = {one["name"]: one for one in listed["parameters"]}
+    words = {one["name"]: one for one in document()["paths"]["/api/messages"]["get"]["parameters"]}
     assert {one["in"] for one in words.values()} == {"query"} and "address" not in words
     assert words["page_size"]["schema"] == {"type": "integer"}
     assert words["scope"]["schema"]["type"] == "string"

@@ -14,7 +14,7 @@ from hiboss.api.operation import REGISTRY
 from hiboss.web.routes import ROUTES
 from tests.support.openapi_document import described, document
 from tests.support.parties import agent, boss
-from tests.support.web_clients import web_daemon
+from tests.support.web_daemons import web_daemon
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.parties import agents, boss
-from tests.support.web_clients import kept_port, web_daemon
+from tests.support.web_daemons import kept_port, web_daemon
 from tests.web.reconnect import reconnect
 
 pytestmark = pytest.mark.slow

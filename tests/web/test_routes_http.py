@@ -16,16 +16,13 @@ from tests.support.doors import DoorDaemon, SocketDoor
 from tests.support.friendly_door import FriendlyDoor
 from tests.support.parties import agent
 from tests.support.sweeps import sweep
-from tests.support.web_clients import Reply, RestClient, WebDaemon, web_daemon
+from tests.support.web_clients import Reply, RestClient
+from tests.support.web_daemons import WebDaemon, web_fixture
 
 NAMES = sorted({one.operation for one in ROUTES})
 
 
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d")) as running:
-        yield running
-        running.check()
+web = web_fixture()
 
 
 @pytest.fixture(scope="module")
@@ -259,8 +256,7 @@ def test_what_is_sent_twice_with_one_key_is_sent_once(
         assert (other.status, other.code) == (409, "key_reused")
         given = ada.request("POST", path, {**body, "key": "x"}, key)
         assert (given.status, given.code) == (400, "invalid_params")
-        same = ada.request("POST", path, {**body, "key": f"key-{place}"}, key)
-        assert same.json["duplicate"] is True
+        assert ada.request("POST", path, {**body, "key": f"key-{place}"}, key).json["duplicate"] is True
 
 
 def test_a_key_is_its_caller_s_own(ada: RestClient, nex: RestClient) -> None:

@@ -16,7 +16,8 @@ import pytest
 
 from hiboss.store import tokens
 from tests.acceptance.canary import Canary, Evidence
-from tests.support.web_daemons import HANDSHAKE, Answer, Given, WebDaemon, bearer, web_daemon
+from tests.support.web_clients import Given, bearer
+from tests.support.web_daemons import HANDSHAKE, Answer, WebDaemon, web_daemon
 
 RECORD = re.compile(r"(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ (debug|info|warning|error) \[|  )")
 

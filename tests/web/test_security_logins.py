@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,23 +12,16 @@ from freezegun import freeze_time
 from hiboss.api.login_codes import FAILURES, LIVES_MS, WINDOW_MS, LoginCodes
 from hiboss.core.errors import LoginRefused, TooManyAttempts
 from hiboss.testing.running_daemon import Answered
+from tests.support.parties import person
+from tests.support.raising import raised
 from tests.support.waits import wait_until
-from tests.support.web_daemons import Answer, Browser, WebDaemon, bearer, web_daemon
+from tests.support.web_clients import bearer
+from tests.support.web_daemons import Answer, Browser, WebDaemon, web_daemon, web_fixture
 
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d")) as daemon:
-        yield daemon
-
-
-def person(web: WebDaemon) -> str:
-    """Register a new person; return the name."""
-    name = f"person-{next(_numbers)}"
-    web.call("user.register", token=web.token("boss"), name=name)
-    return name
+web = web_fixture()
 
 
 def use(web: WebDaemon, code: object) -> Answer:
@@ -86,22 +78,20 @@ def test_a_code_is_no_token(web: WebDaemon) -> None:
 
 
 def test_nobody_makes_a_link_for_somebody_else_but_the_boss(web: WebDaemon) -> None:
-    ann = web.call("user.register", token=web.token("boss"), name=f"person-{next(_numbers)}")["token"]
+    ann = person(web).token
     for token, params, code in (
         (ann, {"name": "boss"}, "boss_only"),
         (web.token("nex"), {"name": "boss"}, "not_a_person"),
         (web.token("nex"), {}, "not_a_person"),
     ):
-        with pytest.raises(Answered) as caught:
-            web.call("web.link", token=token, **params)
-        assert caught.value.stable_code == code
+        assert raised(Answered, web.call, "web.link", token=token, **params).stable_code == code
 
 
 @pytest.mark.parametrize("ends", [["token.rotate"], ["delete"], ["delete", "register"]], ids=" and ".join)
 def test_a_link_and_a_login_end_with_the_token_and_with_the_person_and_are_not_of_the_next_one_of_that_name(
     web: WebDaemon, ends: list[str]
 ) -> None:
-    name = person(web)
+    name = person(web).name
     browser, code, boss = web.log_in(name), web.link(name), web.log_in()
     assert whoami(web, browser).status == 200
     for verb in ends:
@@ -111,7 +101,7 @@ def test_a_link_and_a_login_end_with_the_token_and_with_the_person_and_are_not_o
 
 
 def test_a_link_ends_when_all_browsers_are_logged_out(web: WebDaemon) -> None:
-    name = person(web)
+    name = person(web).name
     browser, code = web.log_in(name), web.link(name)
     assert web.request("POST", "/logout", browser.headers(web.url), {"all": True}).json == {"changed": 1}
     assert use(web, code).code == "login_refused"
@@ -165,8 +155,7 @@ def test_the_cookie_is_only_for_this_server_and_for_no_script(web: WebDaemon) ->
     words = answer.header("set-cookie").split("; ")
     assert words[0].startswith(f"hiboss_session_{answer.json['tab'].partition('.')[0]}=")
     assert words[1:] == ["Max-Age=2592000", "Path=/", "HttpOnly", "SameSite=Strict"]
-    cookie = words[0].partition("=")[2]
-    assert cookie not in answer.body.decode() and answer.json["tab"] not in words[0]
+    assert words[0].partition("=")[2] not in answer.body.decode() and answer.json["tab"] not in words[0]
     assert answer.header("cache-control") == "no-store"
 
 
@@ -209,8 +198,7 @@ def test_half_of_a_login_is_no_bearer_token(web: WebDaemon) -> None:
 def test_a_token_does_not_go_into_the_cookie_or_into_the_tab(web: WebDaemon) -> None:
     boss = web.token("boss")
     for cookie, tab in ((boss, ""), ("", boss), (boss, boss), (boss[4:], ""), (boss[:20], boss[20:])):
-        pair = Browser(cookie, tab).pair
-        headers = [("Cookie", pair), ("X-Hiboss-Tab", tab), ("Origin", web.url)]
+        headers = [("Cookie", Browser(cookie, tab).pair), ("X-Hiboss-Tab", tab), ("Origin", web.url)]
         assert web.request("GET", "/api/conversations", headers).code == "bad_token"
 
 
@@ -271,7 +259,7 @@ def test_what_is_no_bearer_token_is_refused(web: WebDaemon) -> None:
 
 
 def test_logging_out_ends_this_browser_and_no_other(web: WebDaemon) -> None:
-    name = person(web)
+    name = person(web).name
     one, other = web.log_in(name), web.log_in(name)
     answer = web.request("POST", "/logout", one.headers(web.url), {})
     assert answer.json == {"changed": 1}
@@ -282,7 +270,7 @@ def test_logging_out_ends_this_browser_and_no_other(web: WebDaemon) -> None:
 
 
 def test_logging_out_everywhere_ends_all_of_a_person_and_of_nobody_else(web: WebDaemon) -> None:
-    name = person(web)
+    name = person(web).name
     own, boss = [web.log_in(name) for _ in range(3)], web.log_in()
     assert web.request("POST", "/logout", own[0].headers(web.url), {"all": True}).json == {"changed": 3}
     assert [whoami(web, one).status for one in own] == [401] * 3
@@ -306,8 +294,8 @@ def test_a_login_ends_after_its_days_also_while_the_daemon_was_off(tmp_path: Pat
         assert whoami(web, second).status == 200
         web.kill()
         end_at_once(web)
-        web.start(HIBOSS_WEB_ENABLED="on", HIBOSS_WEB_PORT="0", HIBOSS_DAEMON_HEARTBEAT_SECONDS="3600")
-        web.listens()
+        web.settings["heartbeat_seconds"] = 3600
+        web.start()
         assert whoami(web, second).status == 401
 
 

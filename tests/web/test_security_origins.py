@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,8 @@ import pytest
 from hiboss.web.pages import PATHS
 from hiboss.web.routes import ROUTES
 from tests.support.sweeps import sweep
-from tests.support.web_daemons import HANDSHAKE, Browser, WebDaemon, bearer, web_daemon
+from tests.support.web_clients import bearer
+from tests.support.web_daemons import HANDSHAKE, Browser, WebDaemon, web_fixture
 
 Way = tuple[str, str]
 WAYS: list[Way] = sorted(
@@ -111,10 +111,7 @@ FOREIGN_ORIGINS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d"), web_hosts="Desk.example.org") as daemon:
-        yield daemon
+web = web_fixture(web_hosts="Desk.example.org")
 
 
 def filled(web: WebDaemon, text: str) -> str:

@@ -14,7 +14,8 @@ import pytest
 
 from hiboss.web.headers import HEADERS
 from tests.support.sweeps import sweep
-from tests.support.web_daemons import HANDSHAKE, Answer, WebDaemon, bearer, web_daemon
+from tests.support.web_clients import bearer
+from tests.support.web_daemons import HANDSHAKE, Answer, WebDaemon, web_daemon
 
 SECRET = "a line of config.toml"
 
@@ -24,8 +25,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
     with web_daemon(tmp_path_factory.mktemp("d")) as daemon:
         Path(daemon.home.path, "secret.txt").write_text(SECRET)
         yield daemon
-        assert "Traceback" not in daemon.logged()
-        assert " error " not in daemon.logged()
+        daemon.check_log()
 
 
 def has_our_headers(answer: Answer) -> bool:

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import pytest
 from websockets.sync.client import connect
 
-from tests.support.parties import Party, agents, boss
-from tests.support.web_daemons import Browser, WebDaemon, bearer, web_daemon
+from tests.support.parties import Party, agents, boss, person
+from tests.support.web_clients import bearer
+from tests.support.web_daemons import Browser, WebDaemon, web_daemon
 
 WORD = "heron-and-otter"  # said between ann and ada, and never to be seen by anybody else
 
@@ -37,11 +38,6 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         bob.tell(ada, text="unrelated")
         page = web.log_in("tom")
         yield Scene(web, ann, ada, tom, bob, envelope, found["message"], found["conversation"], page)
-
-
-def person(web: WebDaemon, name: str) -> Party:
-    token = web.call("user.register", token=web.token("boss"), name=name)["token"]
-    return Party(web, f"user:{name}", token)
 
 
 def proofs(scene: Scene) -> list[list[tuple[str, str]]]:
@@ -185,8 +181,7 @@ def test_what_others_missed_is_not_told_to_those_who_come_with_their_place(scene
             stream._more()
         place = stream._read.decode().partition("id: ")[2].partition("\n")[0]
     scene.ann.tell(scene.ada, text=f"{WORD} while ada was away")
-    zero = ".".join(["0"] * len(place.split(".")))
-    for last in (place, zero, "0", "x" * 5_000):
+    for last in (place, ".".join(["0"] * len(place.split("."))), "0", "x" * 5_000):
         with web.connected() as stream:
             stream.write(web.text("GET", "/api/events", [*bearer(scene.bob.token), ("Last-Event-ID", last)]))
             assert stream.answer(without_body=True).status == 200

@@ -14,7 +14,8 @@ import pytest
 from hiboss.web.protocols import REFUSED_PLACES
 from hiboss.web.requests import UNPROVED_BYTES
 from tests.support.waits import wait_until
-from tests.support.web_daemons import HANDSHAKE, Connection, WebDaemon, bearer, web_daemon
+from tests.support.web_clients import bearer
+from tests.support.web_daemons import HANDSHAKE, Connection, WebDaemon, web_fixture
 
 PLACES = 20  # web.connections
 LIMIT = 1024 * 1024  # limits.frame_bytes
@@ -30,20 +31,9 @@ SHORT = {
 }
 
 
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    with web_daemon(tmp_path_factory.mktemp("d"), SHORT, web_connections=PLACES, **LIMITS) as daemon:
-        yield daemon
-        assert daemon.still_works()
-        assert "Traceback" not in daemon.logged() and " error " not in daemon.logged()
-
-
-@pytest.fixture(scope="module")
-def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    """One that ends no connection because of the time: places and memory alone decide."""
-    long = dict.fromkeys(SHORT, 600.0)
-    with web_daemon(tmp_path_factory.mktemp("d"), long, web_connections=PLACES, **LIMITS) as daemon:
-        yield daemon
+web = web_fixture(SHORT, clean=True, web_connections=PLACES, **LIMITS)
+# One that ends no connection because of the time: places and memory alone decide.
+patient = web_fixture(dict.fromkeys(SHORT, 600.0), web_connections=PLACES, **LIMITS)
 
 
 @pytest.fixture(autouse=True)

@@ -8,24 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
 from tests.support.sweeps import sweep
 from tests.support.waits import wait_until
-from tests.support.web_daemons import HANDSHAKE, Browser, Connection, WebDaemon, bearer, web_daemon
+from tests.support.web_clients import bearer
+from tests.support.web_daemons import HANDSHAKE, Browser, Connection, WebDaemon, web_fixture
 
 NOT_LOGGED_IN = 4401
 TEXT, BINARY, CONTINUED, CLOSE, PING, PONG = 0x1, 0x2, 0x0, 0x8, 0x9, 0xA
 LIMIT = 256 * 1024
 
 
-@pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDaemon]:
-    short = {"web.websockets.FIRST_SECONDS": 1.0}
-    with web_daemon(tmp_path_factory.mktemp("d"), short, frame_bytes=LIMIT) as daemon:
-        yield daemon
-        assert daemon.still_works()
-        assert "Traceback" not in daemon.logged() and " error " not in daemon.logged()
+web = web_fixture({"web.websockets.FIRST_SECONDS": 1.0}, clean=True, frame_bytes=LIMIT)
 
 
 def frame(

@@ -11,9 +11,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import code
-from tests.support.parties import Party, agent, agents, boss
+from tests.support.parties import agent, agents, boss, person
 from tests.support.waits import wait_until
-from tests.support.web_clients import WebDaemon, WebSocketClient
+from tests.support.web_clients import WebSocketClient
+from tests.support.web_daemons import WebDaemon
 
 FRAME = 4 * 1024 * 1024  # limits.frame_bytes
 HEARD = (1009, None)  # close code: too large; a client that is still sending may not hear it
@@ -169,8 +170,7 @@ def followers(daemon: RunningDaemon) -> int:
 
 def test_presence_and_typing_go_both_ways(daemon: WebDaemon) -> None:
     ada = agent(daemon)
-    token = boss(daemon).call("user.register", name="zoe")["token"]
-    zoe = Party(daemon, "user:zoe", token)
+    zoe = person(daemon, "zoe")
     with daemon.websocket(ada.token) as agents_own:
         agents_own.call("event.subscribe", topics=["presence", "presence.typing"])
         with daemon.websocket(zoe.token) as persons_own:

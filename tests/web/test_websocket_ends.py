@@ -19,8 +19,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.support.daemons import code
 from tests.support.parties import agents, boss
+from tests.support.raising import raised
 from tests.support.waits import wait_until
-from tests.support.web_clients import WebDaemon, bearer, web_daemon
+from tests.support.web_clients import bearer
+from tests.support.web_daemons import WebDaemon, web_daemon
 
 PING, CLOSE = 0x9, 0x8  # kinds of frames
 
@@ -37,7 +39,7 @@ class RawClient:
         key = base64.b64encode(os.urandom(16)).decode()
         lines = ["GET /ws HTTP/1.1", f"Host: {place.netloc}", "Upgrade: websocket", "Connection: Upgrade"]
         lines += [f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13"]
-        lines += [f"{name}: {value}" for name, value in bearer(token).items()]
+        lines += [f"{name}: {value}" for name, value in bearer(token)]
         self.socket.sendall("\r\n".join([*lines, "", ""]).encode())
         self._stream = self.socket.makefile("rb")
         assert b"101" in self._stream.readline()
@@ -185,9 +187,8 @@ def test_clients_of_all_doors_have_one_limit(tmp_path: Path) -> None:
         assert [client.call("daemon.ping")["pong"] for client in clients] == [True, True]
         with daemon.websocket(token) as refused:
             assert code(refused.receive()) == "busy"
-            with pytest.raises(ConnectionClosed) as caught:
-                refused.receive()
-            assert caught.value.rcvd is not None and caught.value.rcvd.code == 1013
+            error = raised(ConnectionClosed, refused.receive)
+            assert error.rcvd is not None and error.rcvd.code == 1013
         assert clients[0].call("daemon.ping")["pong"]
 
 

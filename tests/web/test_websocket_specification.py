@@ -20,7 +20,7 @@ from tests.rpc.test_jsonrpc_specification import (
     with_agents,
 )
 from tests.support.daemons import code
-from tests.support.web_clients import WebDaemon, web_daemon
+from tests.support.web_daemons import WebDaemon, web_daemon
 
 END = {"jsonrpc": "2.0", "method": "daemon.ping", "id": "end"}
 
