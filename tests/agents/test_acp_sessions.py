@@ -15,7 +15,7 @@ from hiboss.agents import process_control
 from hiboss.agents.providers.acp import resumption
 from hiboss.core.contracts.failures import LaneError, SessionLost
 from tests.agents.acp_rig import AcpRig, chunk, ended, permission, take
-from tests.agents.test_claude_sessions import WAITS, begun
+from tests.agents.test_claude_program import WAITS, begun
 from tests.support.daemons import daemon_fixture
 from tests.support.raising import raised
 from tests.support.shell_agents import Boss, Worker

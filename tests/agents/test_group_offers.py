@@ -128,30 +128,6 @@ async def test_who_fails_for_good_gives_it_back(daemon: InProcessDaemon) -> None
     assert (await states(daemon, "anybody?", "b-good")) == [DONE]
 
 
-@frozen(quiet=False)
-async def test_who_fails_for_all_mail_gives_it_back_and_only_reads_it_along_when_another_takes_it(
-    daemon: InProcessDaemon,
-) -> None:
-    bad = await hire(daemon, "a-bad", "sys.exit(3)")
-    await daemon.register("b-good")
-    await group(daemon, "a-bad", "b-good", respond="claim")
-    await daemon.send("agent:a-bad", text="other mail", who="boss")
-    await daemon.send("group:core", text="anybody?", who="boss")
-    await daemon.until(lambda: len(bad.turns()) >= 2)
-    for _ in range(12):
-        await daemon.move(hours=2)
-        await idle_after(daemon)
-        if (await states(daemon, "anybody?", "b-good")) == [OPEN]:
-            break
-    (taken,) = (await daemon.ask("envelope.claim", "b-good"))["envelopes"]
-    assert taken["text"] == "anybody?"
-    await daemon.ask("envelope.ack", "b-good", ids=[taken["id"]])
-    assert await states(daemon, "anybody?", "b-good") == [DONE]
-    assert (await states(daemon, "anybody?", "a-bad"))[0][0] in ("done", "failed")
-    await daemon.move(hours=5)
-    await idle_after(daemon)
-
-
 @frozen()
 async def test_a_lease_takes_it_and_release_and_the_end_of_the_lease_give_it_back(
     daemon: InProcessDaemon,
@@ -192,15 +168,6 @@ async def test_the_deletion_of_who_took_it_gives_it_back(daemon: InProcessDaemon
 
 
 @frozen()
-async def test_a_member_that_was_removed_gets_nothing_back(daemon: InProcessDaemon) -> None:
-    await offered(daemon)
-    await daemon.ask("envelope.claim", "kai", lease="10m")
-    await daemon.ask("participant.remove", conversation="core", address="agent:max")
-    await daemon.move(minutes=10)
-    assert await states(daemon, "anybody?", "kai", "max") == [OPEN, ALONG]
-
-
-@frozen()
 async def test_acknowledging_it_without_a_claim_takes_it_from_the_others(daemon: InProcessDaemon) -> None:
     await offered(daemon)
     number = (await copies(daemon, "anybody?"))["agent:kai"]["id"]
@@ -220,18 +187,6 @@ async def test_who_put_it_off_does_not_get_it_when_another_one_has_answered(daem
     assert await states(daemon, "anybody?", "kai", "max") == [ALONG, DONE]
     assert (await daemon.ask("envelope.claim", "kai"))["envelopes"] == []
     assert (await daemon.ask("envelope.list", "kai", unread=True))["envelopes"] == []
-
-
-@frozen()
-async def test_a_deleted_message_is_offered_to_nobody_again(daemon: InProcessDaemon) -> None:
-    await daemon.register("kai", "max")
-    await group(daemon, "kai", "max", respond="claim")
-    number = (await daemon.send("group:core", text="anybody?", who="boss"))[0]
-    await daemon.ask("envelope.claim", "kai", lease="10m")
-    await daemon.ask("message.delete", id=number)
-    await daemon.move(minutes=10)
-    for name in ("kai", "max"):
-        assert (await daemon.ask("envelope.claim", name))["envelopes"] == []
 
 
 @frozen()

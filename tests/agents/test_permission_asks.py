@@ -160,7 +160,7 @@ def test_when_questions_are_answered_the_boss_is_asked_the_next_ones(ada: Boss, 
 
 
 def test_while_a_run_waits_for_a_person_its_place_is_free(ada: Boss, worker: Worker, tmp_path: Path) -> None:
-    """Its limits stand still too: test_run_limits.py."""
+    """Its limits stand still too: test_run_execution.py."""
     does(worker, ASKS)
     ada.tell(worker)
     _, ask = asked(ada, worker)

@@ -1,4 +1,4 @@
-"""The model server follows its script, for both APIs, and does what tests of real programs rely on."""
+"""The model server follows its script, for both APIs, and refuses what the real APIs refuse."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
@@ -285,3 +286,165 @@ def test_waiting_for_what_never_comes_ends(server: ModelServer) -> None:
         server.wait_turns(1, seconds=0.01)
     MessagesClient(server).ask("hello")
     server.wait_turns(1)
+
+
+# --- refusals -------------------------------------------------------------------------
+
+
+USER = {"role": "user", "content": "hello"}
+CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "shell", "input": {}}]}
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a"}]}
+TOOL = {"name": "shell", "input_schema": {"type": "object"}}
+MARK = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
+MESSAGES = {"model": "claude-x", "max_tokens": 10, "messages": [USER]}
+SAID = {"type": "message", "role": "user", "content": "hello"}
+CALLED = {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": "{}"}
+SEARCH = {"type": "tool_search_call", "call_id": "c1", "execution": "client", "arguments": {"query": "mail"}}
+OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "a"}
+RESPONSES = {"model": "gpt-x", "input": [SAID]}
+KEYS = {"x-api-key": "k", "anthropic-version": "2023-06-01", "authorization": "Bearer k"}
+
+
+@pytest.fixture(scope="module")
+def refusing() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+        assert not running.defects
+
+
+def post(refusing: ModelServer, path: str, body: object, **headers: str | None) -> httpx.Response:
+    given = {**KEYS, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    kept = {name: value for name, value in given.items() if value is not None}
+    return httpx.post(f"{refusing.anthropic_url}{path}", json=body, headers=kept, timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model": None}, "model"),
+        ({"max_tokens": None}, "max_tokens: Field required"),
+        ({"max_tokens": 0}, "max_tokens"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 10}}, "budget_tokens"),
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "assistant", "content": "hi"}]}, "first message must use the user role"),
+        ({"messages": [{"role": "robot", "content": "hi"}]}, "role"),
+        ({"messages": [{"role": "user"}]}, "content: Field required"),
+        ({"messages": [{"role": "user", "content": ""}]}, "non-empty content"),
+        ({"messages": [{"role": "user", "content": [{"type": "text", "text": " "}]}]}, "non-whitespace"),
+        ({"messages": [{"role": "user", "content": [{"text": "x"}]}]}, "type: Field required"),
+        ({"messages": [USER, RESULT]}, "unexpected `tool_use_id`"),
+        ({"messages": [USER, CALL]}, "without `tool_result`"),
+        ({"messages": [USER, CALL, USER, RESULT, CALL, USER]}, "immediately after"),
+        ({"messages": [USER, CALL, USER]}, "immediately after"),
+        ({"messages": [{**CALL, "role": "user"}]}, "assistant messages"),
+        ({"messages": [USER, {**RESULT, "role": "assistant"}]}, "user messages"),
+        (
+            {"messages": [USER, {"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]}]},
+            "signature",
+        ),
+        ({"messages": [USER, {"role": "assistant", "content": [{"type": "tool_use"}]}]}, "malformed"),
+        ({"tools": [TOOL, TOOL]}, "unique"),
+        ({"tools": [{**TOOL, "name": "two words"}]}, "pattern"),
+        ({"tools": [{"name": "shell"}]}, "input_schema"),
+        ({"messages": [{"role": "user", "content": [MARK] * 5}]}, "cache_control"),
+    ],
+)
+def test_the_messages_api_refuses_what_is_malformed(
+    refusing: ModelServer, change: dict[str, Any], reason: str
+) -> None:
+    body = {name: value for name, value in {**MESSAGES, **change}.items() if value is not None}
+    before = len(refusing.requests)
+    found = post(refusing, "/v1/messages?beta=true", body)
+    assert found.status_code == 400
+    assert found.json()["error"]["type"] == "invalid_request_error"
+    assert reason in found.json()["error"]["message"]
+    assert len(refusing.requests) == before and reason in refusing.refused[-1].message
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [USER, CALL, RESULT],
+        [USER, USER],
+        [USER, {"role": "system", "content": "be short"}],
+        [USER, CALL, {"role": "system", "content": "be short"}, RESULT],
+        [USER, CALL, RESULT, {"role": "assistant", "content": "well"}, USER],
+    ],
+)
+def test_the_messages_api_takes_what_is_right(refusing: ModelServer, messages: list[Any]) -> None:
+    assert post(refusing, "/v1/messages", {**MESSAGES, "messages": messages}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"model": None}, "'model'"),
+        ({"input": None}, "'input'"),
+        ({"input": []}, "'input'"),
+        ({"input": ["text"]}, "input[0]"),
+        ({"input": [{"type": "message", "role": "robot", "content": "x"}]}, "robot"),
+        ({"input": [{"type": "message", "role": "user"}]}, "content"),
+        ({"input": [SAID, OUTPUT]}, "No tool call found"),
+        ({"input": [SAID, CALLED]}, "No tool output found"),
+        ({"input": [SAID, SEARCH]}, "No tool output found"),
+        ({"input": [SAID, {**CALLED, "call_id": ""}]}, "call_id"),
+        ({"previous_response_id": "resp_1"}, "not found"),
+    ],
+)
+def test_the_responses_api_refuses_what_is_malformed(
+    refusing: ModelServer, change: dict[str, Any], reason: str
+) -> None:
+    body = {name: value for name, value in {**RESPONSES, **change}.items() if value is not None}
+    found = post(refusing, "/v1/responses", body, anthropic_version=None, x_api_key=None)
+    assert found.status_code == 400
+    assert reason in found.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("given", ["hello", [SAID, CALLED, OUTPUT], [SAID, {"type": "web_search_call"}]])
+def test_the_responses_api_takes_what_is_right(refusing: ModelServer, given: Any) -> None:
+    body = {**RESPONSES, "input": given}
+    assert post(refusing, "/v1/responses", body, anthropic_version=None).status_code == 200
+
+
+@pytest.mark.parametrize(("path", "body"), [("/v1/messages", MESSAGES), ("/v1/responses", RESPONSES)])
+def test_nobody_gets_an_answer_without_a_key(refusing: ModelServer, path: str, body: Any) -> None:
+    version = KEYS["anthropic-version"] if path == "/v1/messages" else None
+    found = post(refusing, path, body, x_api_key=None, authorization=None, anthropic_version=version)
+    assert found.status_code == 401 and found.json()["error"]["message"]
+    assert "retry-after" not in found.headers
+
+
+def test_only_the_right_key_is_taken_where_one_is_set() -> None:
+    with ModelServer(key="right") as refusing:
+        assert post(refusing, "/v1/messages", MESSAGES, authorization=None).status_code == 401
+        assert post(refusing, "/v1/messages", MESSAGES, x_api_key="right").status_code == 200
+        assert post(refusing, "/v1/responses", RESPONSES, anthropic_version=None).status_code == 401
+        given = {"authorization": "Bearer right", "anthropic_version": None, "x_api_key": None}
+        assert post(refusing, "/v1/responses", RESPONSES, **given).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/v1/nothing", "/", "/v1/messages/batches", "/v1/responses/compact"])
+def test_an_unknown_path_is_not_found(refusing: ModelServer, path: str) -> None:
+    assert post(refusing, path, MESSAGES).status_code == 404
+    assert httpx.get(f"{refusing.anthropic_url}{path}", headers=KEYS).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses"])
+def test_what_is_no_json_is_refused(refusing: ModelServer, path: str) -> None:
+    for content in (b"", b"{", b"[]", b"\xff"):
+        found = httpx.post(f"{refusing.anthropic_url}{path}", content=content, headers=KEYS)
+        assert found.status_code == 400
+
+
+def test_a_version_must_be_named(refusing: ModelServer) -> None:
+    found = post(refusing, "/v1/messages", MESSAGES, anthropic_version=None)
+    assert found.status_code == 400 and "anthropic-version" in found.json()["error"]["message"]
+
+
+def test_models_are_listed_and_tokens_counted(refusing: ModelServer) -> None:
+    listed = httpx.get(f"{refusing.openai_url}/models", headers={"authorization": "Bearer k"})
+    assert listed.json()["data"]
+    assert httpx.get(f"{refusing.openai_url}/models").status_code == 401
+    counted = {name: value for name, value in MESSAGES.items() if name != "max_tokens"}
+    assert post(refusing, "/v1/messages/count_tokens", counted).json()["input_tokens"] > 0
+    assert post(refusing, "/v1/messages/count_tokens", {**counted, "messages": []}).status_code == 400
