@@ -43,8 +43,6 @@ def kai(daemon: RunningDaemon) -> Party:
 @pytest.fixture
 def phone(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Phone]:
     """A chat in which the boss can be reached; after the test he is reached nowhere."""
-    place = Phone(tmp_path)
-    place.bound(daemon)
-    yield place
+    yield Phone(tmp_path).bound(daemon)
     boss(daemon).call("boss.set", reach="", forward="all")
     daemon.check()

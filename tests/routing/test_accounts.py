@@ -18,6 +18,7 @@ from tests.support.scripted_channels import (
     OK,
     SCRIPTED,
     Place,
+    Step,
     account_error,
     age,
     daemon_with_channels,
@@ -45,6 +46,13 @@ class House(Place):
     def send_to(self, room: str, text: str | None = None, **params: Any) -> str:
         return str(self.owner.send(self.address_of(room), text=text or room, **params)["ids"][0])
 
+    def refused(self, *steps: Step, text: str | None = None) -> str:
+        """Send to the north what meets these steps; return its id when the account waits."""
+        self.script(*steps)
+        number = self.send_to("north", text)
+        self.wait_for_account(1)
+        return number
+
     def send_to_all(self) -> list[str]:
         return [self.send_to(room) for room in ROOMS]
 
@@ -70,9 +78,7 @@ PLACE = House
 
 
 def test_an_account_error_holds_every_lane_of_the_binding_and_the_boss_is_told_once(place: House) -> None:
-    place.script(account_error(text="401: the token is wrong"))
-    first = place.send_to("north")
-    place.wait_for_account(1)
+    first = place.refused(account_error(text="401: the token is wrong"))
     others = [place.send_to(room) for room in ("south", "west")]
     written(place.daemon)
     assert [row(place.daemon, number)["handovers"] for number in (first, *others)] == [1, 0, 0]
@@ -110,9 +116,7 @@ def test_a_lane_error_holds_its_own_lane_only(place: House) -> None:
 
 
 def test_other_accounts_go_on(daemon: RunningDaemon, place: House, tmp_path: Path) -> None:
-    place.script(account_error())
-    place.send_to("north")
-    place.wait_for_account(1)
+    place.refused(account_error())
     other = House(tmp_path).bound(daemon)
     other.send_to("north")
     other.wait_for("north")
@@ -122,9 +126,7 @@ def test_other_accounts_go_on(daemon: RunningDaemon, place: House, tmp_path: Pat
 
 
 def test_one_success_opens_all_lanes_and_keeps_their_order(place: House) -> None:
-    place.script(account_error())
-    place.send_to("north", "n1")
-    place.wait_for_account(1)
+    place.refused(account_error(), text="n1")
     for text in ("n2", "n3"):
         place.send_to("north", text)
     place.send_to("south", "s1")
@@ -138,9 +140,7 @@ def test_one_success_opens_all_lanes_and_keeps_their_order(place: House) -> None
 
 
 def test_a_waiting_account_is_tried_by_one_lane_and_not_by_all(place: House) -> None:
-    place.script(account_error(retry_after=None))
-    place.send_to("north")
-    place.wait_for_account(1)
+    place.refused(account_error(retry_after=None))
     place.send_to("south")
     place.script(place.gated())
     place.lane_ages(5_001)
@@ -157,9 +157,7 @@ def test_a_waiting_account_is_tried_by_one_lane_and_not_by_all(place: House) -> 
 
 
 def test_new_activity_tries_a_waiting_account_at_most_every_five_seconds(place: House) -> None:
-    place.script(account_error(retry_after=None), account_error(retry_after=None))
-    first = place.send_to("north")
-    place.wait_for_account(1)
+    first = place.refused(account_error(retry_after=None), account_error(retry_after=None))
     place.send_to("south")
     place.send_to("north")
     written(place.daemon)
@@ -173,9 +171,8 @@ def test_new_activity_tries_a_waiting_account_at_most_every_five_seconds(place: 
 def test_nothing_is_posted_by_any_lane_before_the_time_that_a_platform_named_for_the_account(
     daemon: RunningDaemon, place: House
 ) -> None:
-    place.script(account_error(retry_after=600))
-    place.send_to("north")
-    account = place.wait_for_account(1)
+    place.refused(account_error(retry_after=600))
+    account = place.account()
     assert account["not_before"] == account["wake_at"] == account["error_at"] + 600_000
     place.lane_ages(60_000)  # more than the five seconds after which new mail tries again
     for room in ROOMS:
@@ -203,9 +200,7 @@ def test_a_later_error_without_a_time_does_not_shorten_the_time_that_was_named(
 def test_any_answer_about_an_envelope_or_a_place_shows_that_the_account_works(
     place: House, step: dict[str, Any]
 ) -> None:
-    place.script(account_error(), step)
-    place.send_to("north")
-    place.wait_for_account(1)
+    place.refused(account_error(), step)
     place.send_to("south")
     place.retry()
     wait_until(lambda: place.account()["failures"] == 0)
@@ -215,9 +210,7 @@ def test_any_answer_about_an_envelope_or_a_place_shows_that_the_account_works(
 def test_no_answer_while_an_account_is_tried_counts_for_the_account(tmp_path: Path) -> None:
     with daemon_with_channels(tmp_path / "d", HIBOSS_DELIVERY_POST_SECONDS="0.5") as daemon:
         place = House(tmp_path).bound(daemon)
-        place.script(account_error(), HANG)
-        place.send_to("north")
-        place.wait_for_account(1)
+        place.refused(account_error(), HANG)
         place.retry()
         assert place.wait_for_account(2)["error_kind"] == "timed_out"
         assert place.shown_lanes()["south"]["state"] == "waiting"
@@ -226,9 +219,7 @@ def test_no_answer_while_an_account_is_tried_counts_for_the_account(tmp_path: Pa
 
 
 def test_after_a_success_the_next_outage_is_told_again(place: House) -> None:
-    place.script(account_error(text="first"), OK, account_error(text="second"))
-    place.send_to("north")
-    place.wait_for_account(1)
+    place.refused(account_error(text="first"), OK, account_error(text="second"))
     place.retry()
     place.wait_for("north")
     wait_until(lambda: place.account()["failures"] == 0)
@@ -242,9 +233,8 @@ def test_after_a_success_the_next_outage_is_told_again(place: House) -> None:
 
 
 def test_a_wait_of_an_account_outlives_a_restart(daemon: RunningDaemon, place: House) -> None:
-    place.script(account_error(retry_after=600))
-    place.send_to("north")
-    before = place.wait_for_account(1)
+    place.refused(account_error(retry_after=600))
+    before = place.account()
     place.send_to("west")
     daemon.stop()
     daemon.start(**SCRIPTED)
@@ -262,9 +252,7 @@ def test_a_wait_of_an_account_outlives_a_restart(daemon: RunningDaemon, place: H
 def test_a_daemon_that_dies_while_an_account_is_tried_tries_it_again(
     daemon: RunningDaemon, place: House
 ) -> None:
-    place.script(account_error(retry_after=None), HANG)
-    place.send_to("north")
-    place.wait_for_account(1)
+    place.refused(account_error(retry_after=None), HANG)
     place.send_to("south")
     place.send_to("west")
     place.retry()
@@ -276,9 +264,7 @@ def test_a_daemon_that_dies_while_an_account_is_tried_tries_it_again(
 
 
 def test_unbinding_and_binding_again_clears_the_account(place: House) -> None:
-    place.script(account_error())
-    number = place.send_to("north")
-    place.wait_for_account(1)
+    number = place.refused(account_error())
     assert place.unbind()["failed_envelopes"] == 1
     assert place.account() == {}
     place.wait_for_status(number, "failed")
@@ -316,9 +302,8 @@ def test_what_an_account_could_not_post_for_a_day_is_given_up_in_all_its_lanes(
 
 
 def test_lanes_bindings_and_status_show_an_account_that_waits(daemon: RunningDaemon, place: House) -> None:
-    place.script(account_error(text="409: somebody else uses this bot"))
-    place.send_to("north")
-    account = place.wait_for_account(1)
+    place.refused(account_error(text="409: somebody else uses this bot"))
+    account = place.account()
     for room in ROOMS:
         lane = place.shown_lanes()[room]
         assert (lane["state"], lane["scope"], lane["failures"]) == ("waiting", "account", 1)

@@ -31,8 +31,7 @@ async def asked(daemon: InProcessDaemon, *to: str, who: str = "nex", **more: Any
 
 async def told(daemon: InProcessDaemon, who: str = "boss") -> list[str]:
     """Return the ids of the envelopes of which somebody was told that they are overdue, in that order."""
-    found = await notices(daemon, who)
-    return [text.split()[0] for text in found if "was not acknowledged" in text]
+    return [text.split()[0] for text in (await notices(daemon, who)) if "was not acknowledged" in text]
 
 
 async def mark(daemon: InProcessDaemon, verb: str, *ids: str, who: str = "kai", **more: Any) -> int:

@@ -85,8 +85,7 @@ async def test_what_is_overdue_together_arrives_by_its_time_and_then_as_accepted
     await daemon.move(hours=1)
     expected = [number for _, _, number in sorted(zip(times, range(len(sent)), sent, strict=True))]
     assert daemon.arrived() == expected
-    seqs = daemon.rows("SELECT id FROM envelopes ORDER BY seq")
-    assert [row["id"] for row in seqs] == expected
+    assert [row["id"] for row in daemon.rows("SELECT id FROM envelopes ORDER BY seq")] == expected
 
 
 @frozen()
@@ -133,8 +132,7 @@ async def test_what_became_due_while_no_daemon_ran_arrives_at_once_and_is_called
     assert "\nlate: 2h\n" in rendering.envelope(found[late], UTC)
     for number in (little, sharp, now):
         assert "late:" not in rendering.envelope(found[number], UTC)
-    preview = await daemon.ask("turn.preview", address="agent:nex")
-    assert "late: 2h" in str(preview)
+    assert "late: 2h" in str(await daemon.ask("turn.preview", address="agent:nex"))
 
 
 @frozen()
@@ -262,8 +260,7 @@ async def test_what_arrives_at_one_instant_is_claimed_by_priority_and_then_arriv
     for text in ("low", "normal", "high", "critical", "normal again"):
         await daemon.send(text=text, priority=text.split()[0], deliver_at="+1h")
     await daemon.move(hours=1)
-    taken = await daemon.ask("envelope.claim", "nex")
-    texts = [one["text"] for one in taken["envelopes"]]
+    texts = [one["text"] for one in (await daemon.ask("envelope.claim", "nex"))["envelopes"]]
     assert texts == ["critical", "high", "normal", "normal again", "low"]
 
 

@@ -19,10 +19,7 @@ pytestmark = pytest.mark.usefixtures("phone")  # after each test the boss is rea
 
 
 def a_phone(daemon: RunningDaemon, directory: Path, **settings: Any) -> Phone:
-    place = Phone(directory)
-    place.settings(**settings)
-    place.bound(daemon)
-    return place
+    return Phone(directory).settings(**settings).bound(daemon)
 
 
 # --- who knows of them -------------------------------------------------------------------
@@ -133,8 +130,7 @@ def test_a_post_on_its_way_when_his_chat_changed_is_not_tried_there_again(
     phone.reached()
     gate = tmp_path / "gate"
     phone.script(lane_error(retry_after=0.01, until=str(gate)))
-    number = kai.tell(chief, text="on its way")
-    [forward] = forwards(chief, number)
+    [forward] = forwards(chief, kai.tell(chief, text="on its way"))
     wait_until(lambda: row(daemon, forward["id"])["held_by"] is not None)
     new.reached()
     assert chief.get(forward["id"])["status"] == "pending"  # in the hands of the adapter
@@ -148,8 +144,7 @@ def test_a_failed_forward_is_not_retried_to_a_chat_that_is_not_his_any_more(
 ) -> None:
     phone.reached()
     phone.script(envelope_error(text="no"))
-    number = kai.tell(chief, text="a secret")
-    [forward] = forwards(chief, number)
+    [forward] = forwards(chief, kai.tell(chief, text="a secret"))
     phone.wait_for_status(forward["id"], "failed")
     chief.call("boss.set", reach="")
     assert chief.refusal("envelope.retry", ids=[forward["id"]]) == "too_late"
@@ -293,10 +288,8 @@ def test_what_is_made_urgent_is_posted_first(daemon: RunningDaemon, tmp_path: Pa
     first, _, third = (place.send(text) for text in ("one", "two", "three"))
     assert control(daemon, "priority", envelope=third, level="critical") == ("applied", None)
     assert control(daemon, "priority", envelope=first, level="low") == ("applied", None)
-    place.steer("resume")
-    place.wait_for("three", "two", "one")
-    outcome = control(daemon, "priority", envelope=third, level="low")
-    assert outcome == ("too-late", f"{third} is done")
+    place.goes_on("resume", "three", "two", "one")
+    assert control(daemon, "priority", envelope=third, level="low") == ("too-late", f"{third} is done")
 
 
 def test_a_forward_has_a_priority_of_its_own(daemon: RunningDaemon, tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
+from tests.support.live_places import Writer
 from tests.support.parties import Party, agent, boss
 from tests.support.phones import Phone, box, forwards
+from tests.support.python_agents import Boss, Team
 from tests.support.scripted_channels import (
     Place,
     envelope_error,
@@ -111,8 +114,7 @@ def test_what_is_posted_there_is_his_choice(
     mail = {priority: box(chief, f"{forward} {priority}")["id"] for priority in ("normal", "high")}
     assert [priority for priority, number in mail.items() if forwards(chief, number)] == posted
     # What he asks there is answered there, whatever is forwarded.
-    asked = phone.says(f"well, {forward}?", message="42")
-    phone.owner.send(text=f"so-so, {forward}", reply_to=asked["id"])
+    phone.owner.send(text=f"so-so, {forward}", reply_to=phone.says(f"well, {forward}?", message="42")["id"])
     phone.post_of(f"so-so, {forward}")
     assert phone.posts()[-1]["reply_to"] == "42"
 
@@ -124,8 +126,7 @@ def test_a_notice_is_posted_there_and_a_reply_to_it_goes_to_the_agents_of_the_ac
     other = Place(tmp_path).bound(daemon)
     other.script(envelope_error(text="too long"))
     chief.send(other.address, text="never posted")
-    post = phone.post_of("too long")
-    answer = phone.says("never mind", reply_to=post)
+    answer = phone.says("never mind", reply_to=phone.post_of("too long"))
     assert (answer["sender"], answer["to"]) == ("user:boss", phone.owner.address)
     assert answer["reply_to"] is not None
 
@@ -239,8 +240,7 @@ def test_a_chat_that_is_not_his_any_more_is_a_strangers(
 ) -> None:
     phone.reached()
     asked = phone.says("asked on the old one")
-    new = Phone(tmp_path)
-    new.bound(daemon)
+    new = Phone(tmp_path).bound(daemon)
     new.reached()
     assert chief.call("boss.get") == {
         **chief.call("boss.get"),
@@ -284,8 +284,7 @@ def test_a_group_is_no_place_to_reach_him(phone: Phone, chief: Party) -> None:
 def test_mail_that_was_in_hand_when_he_named_another_chat_goes_there_if_it_is_refused(
     phone: Phone, daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    other = Phone(tmp_path)
-    other.bound(daemon)
+    other = Phone(tmp_path).bound(daemon)
     phone.reached()
     phone.script(phone.gated(**lane_error()))
     phone.owner.send("user:boss", text="urgent")
@@ -294,3 +293,58 @@ def test_mail_that_was_in_hand_when_he_named_another_chat_goes_there_if_it_is_re
     phone.open_gate()
     other.post_of("urgent")
     assert phone.texts() == []
+
+
+# --- answers of runs ----------------------------------------------------------------
+
+
+def test_what_an_agent_sent_him_in_reply_is_not_sent_to_him_again_as_its_answer(
+    team: Team, ada: Boss, daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    other = agent(daemon)  # it leads the account
+    replies = 'call("envelope.send", reply_to=re.search(r"envelope-id: (e[0-9]+)", TURN)[1], text="done")'
+    writer = team.hire(f'{replies}; print("done")')
+    phone = Phone(tmp_path).bound(daemon, other)
+    phone.bind(writer)  # type: ignore[arg-type] # it only needs a name and a daemon
+    ada.call("boss.set", reach=phone.address)
+    phone.comes_in("1", text=f"@{writer.name} do it", message="7")
+    wait_until(lambda: [one["status"] for one in writer.runs()] == ["completed"])
+    assert [one["text"] for one in ada.list() if one["from"] == writer.address] == ["done"]
+    phone.wait_for(f"{writer.name}:\ndone")
+    ada.call("boss.set", reach="")
+
+
+def test_an_answer_follows_its_chat_that_got_another_id_while_the_agent_worked(
+    team: Team, daemon: RunningDaemon, tmp_path: Path
+) -> None:
+    writer = Writer(team, "writer")
+    place = Place(tmp_path).settings(places=["g", "g2"])
+    place.bound(daemon, writer.agent)  # type: ignore[arg-type] # it only needs a name and a daemon
+    place.comes_in("1", text="in the new", place="g2", group="ops", message="1")
+    wait_until(lambda: writer.agent.runs() and writer.status() == "running")
+    place.comes_in(
+        "2", kind="membership", membership="renamed", place="g", group="ops", renamed_to="g2", act=True
+    )
+    wait_until(lambda: not (place.root / "inbox" / "2.json").exists())
+    writer.goes_on()
+    wait_until(lambda: writer.status() == "completed")
+    wait_until(lambda: place.posts())
+    assert [(one["place"], one["chunk"]) for one in place.posts()] == [("g2", "well…\nand done")]
+
+
+def test_what_a_run_asks_is_told_in_the_chat_where_he_wrote_whatever_else_is_posted_there(
+    daemon: RunningDaemon, ada: Boss, tmp_path: Path
+) -> None:
+    ask = {"hiboss": "ask", "text": "May I?", "options": ["yes", "no"]}
+    program = tmp_path / "asks.sh"
+    program.write_text(f"read turn\necho '{json.dumps(ask)}'\nread answer\necho 'then I did'\n")
+    settings = {"command": f"sh {program}", "input": "open"}
+    asking = agent(daemon, provider="command", settings=settings)
+    phone = Phone(tmp_path).bound(daemon, asking)
+    ada.call("boss.set", reach=phone.address, forward="off")
+    phone.comes_in("1", text="clean up", message="7")
+    phone.post_of("May I?")
+    (ask,) = ada.call("ask.list")["asks"]
+    ada.call("ask.answer", id=ask["id"], choice="yes")
+    phone.post_of("then I did")
+    ada.call("boss.set", reach="", forward="important")

@@ -9,7 +9,7 @@ import pytest
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.channels.stored_updates import outcomes
 from tests.support.live_places import LivePlace, Writer
-from tests.support.parties import Party, agent, boss
+from tests.support.parties import Party, agent, boss, person
 from tests.support.phones import Phone
 from tests.support.python_agents import Boss, Team
 from tests.support.scripted_channels import notices
@@ -69,8 +69,7 @@ def test_a_reply_to_the_mail_of_a_deleted_person_is_kept_as_failed(
     phone: Phone, chief: Party, daemon: RunningDaemon
 ) -> None:
     phone.reached()
-    token = chief.call("user.register", name="ann")["token"]
-    Party(daemon, "user:ann", token).send(chief, text="it is me, ann")
+    person(daemon, "ann").send(chief, text="it is me, ann")
     post = phone.post_of("it is me, ann")
     chief.call("user.delete", name="ann")
     phone.comes_in("secret", text="for ann alone", reply_to=post)
@@ -82,8 +81,7 @@ def test_a_reply_to_the_mail_of_a_deleted_person_is_kept_as_failed(
 def test_a_reply_to_a_post_that_grows_or_grew_goes_to_the_agent_that_writes_it(
     chief: Party, team: Team, ada: Boss, daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    phone = LivePlace(tmp_path)
-    phone.bound(daemon)
+    phone = LivePlace(tmp_path).bound(daemon)
     chief.call("boss.set", reach=phone.address)
     writer = Writer(team, "writer")  # not an agent of the account
     asked = ada.say(writer.agent)
@@ -130,8 +128,7 @@ def test_after_the_account_was_bound_again_a_reply_goes_to_whom_it_answers_and_a
 def test_what_the_boss_says_by_phone_is_in_the_chat_and_is_answered_there(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    phone = Phone(tmp_path)
-    phone.bound(daemon)
+    phone = Phone(tmp_path).bound(daemon)
     phone.reached(forward="off")
     nex = phone.owner
     phone.says("from the phone")
@@ -151,8 +148,7 @@ def test_what_the_boss_says_by_phone_is_in_the_chat_and_is_answered_there(
 
 
 def test_an_edit_by_phone_is_one_new_entry(daemon: RunningDaemon, tmp_path: Path) -> None:
-    phone = Phone(tmp_path)
-    phone.bound(daemon)
+    phone = Phone(tmp_path).bound(daemon)
     phone.reached()
     nex = phone.owner
     phone.says("teh plan", message="7")

@@ -60,8 +60,7 @@ def test_a_broken_schedule_is_disabled_told_of_and_can_be_set_right(
     daemon, broken, _ = told
     nex, number = daemon.token("nex"), broken[how]
     assert any(f"Schedule {number} could not send and is disabled" in text for text in texts(daemon))
-    slots = daemon.call("cron.show", token=nex, id=number)["slots"]
-    assert [one["outcome"] for one in slots] == ["failed"]
+    assert [one["outcome"] for one in daemon.call("cron.show", token=nex, id=number)["slots"]] == ["failed"]
     [shown] = [one for one in daemon.call("cron.list", token=nex)["schedules"] if one["id"] == number]
     assert shown["enabled"] is False
     assert not daemon.call("cron.run", token=nex, id=number)["fired"]

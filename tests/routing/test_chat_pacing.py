@@ -43,8 +43,7 @@ class Forum(Place):
 @pytest.fixture
 def forum(daemon: RunningDaemon, tmp_path: Path) -> Forum:
     place = Forum(tmp_path)
-    place.settings(places=[f"{place.name}-other"])
-    place.bound(daemon)
+    place.settings(places=[f"{place.name}-other"]).bound(daemon)
     for topic in ("1", "2"):
         place.say(topic, f"hello {topic}")
         wait_until(lambda topic=topic: f"hello {topic}" in place.texts())

@@ -34,8 +34,7 @@ def busy(daemon: RunningDaemon, directory: Path) -> PythonAgent:
 @pytest.fixture
 def phone(daemon: RunningDaemon, tmp_path: Path) -> Iterator[Phone]:
     """Return a chat of the boss, whose agent is busy until the end of the test."""
-    place = Phone(tmp_path)
-    place.bound(daemon, busy(daemon, tmp_path))
+    place = Phone(tmp_path).bound(daemon, busy(daemon, tmp_path))
     yield place.reached()
     (tmp_path / f"{place.owner.name}.go").touch()
     boss(daemon).call("boss.set", reach="", forward="all")
@@ -75,8 +74,7 @@ def test_stop_ends_what_works_for_the_chat_while_a_slow_file_of_it_is_still_bein
     assert phone.texts() == [f"system:\n{told}"]
     (answer,) = answers(chief, told)
     assert [one["to"] for one in forwards(chief, answer["id"])] == [phone.address]
-    mail = [one["text"] for one in received(phone) if one["type"] != "event"]
-    assert mail == ["begin"]
+    assert [one["text"] for one in received(phone) if one["type"] != "event"] == ["begin"]
     (tmp_path / "gate").touch()
 
 
@@ -108,8 +106,7 @@ def test_stop_cancels_what_waits_in_a_lane_whose_run_has_ended_in_its_pause(
 def test_stop_leaves_alone_what_the_agent_does_for_others(
     phone: Phone, chief: Party, daemon: RunningDaemon
 ) -> None:
-    other = daemon.token("nex")
-    daemon.call("envelope.send", token=other, to=phone.owner.address, text="for me")
+    daemon.call("envelope.send", token=daemon.token("nex"), to=phone.owner.address, text="for me")
     run = running(phone.owner)
     phone.comes_in("u1", **STOP)
     phone.post_of("Nothing runs here.")
@@ -137,8 +134,7 @@ def test_stop_of_the_boss_in_a_group_ends_what_works_for_the_group_and_that_of_a
 def test_a_command_of_a_stranger_keeps_its_place_behind_what_came_before_it(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    place = Phone(tmp_path)
-    place.bound(daemon)
+    place = Phone(tmp_path).bound(daemon)
     slow = {"name": "a.txt", "content": "x", "gate": str(tmp_path / "gate")}
     place.put_in_inbox("u1", text="slow", downloads=[slow])
     place.comes_in("u2", **STOP)

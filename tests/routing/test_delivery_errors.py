@@ -64,8 +64,7 @@ def test_the_status_shows_a_lane_that_waits_and_what_waits_there(daemon: Running
     assert lane["next_try_at"] is not None
     assert status["next_wake_at"] is not None
     assert status["oldest_due_at"] is not None
-    place.steer("retry")
-    place.wait_for("a", "b")
+    place.goes_on("retry", "a", "b")
     wait_until(lambda: place.lane()["failures"] == 0)
     # "b" may be posted and not settled yet: then it still counts as due.
     wait_until(lambda: place.address not in [one["address"] for one in daemon.call("daemon.status")["lanes"]])
@@ -77,14 +76,12 @@ def test_a_crashing_post_makes_its_lane_wait_and_nothing_else(
     other = Place(tmp_path).bound(daemon)
     place.script(CRASH)
     number = place.send("x")
-    lane = place.wait_for_failures(1)
-    assert lane["error_kind"] == "adapter_failed"
+    assert place.wait_for_failures(1)["error_kind"] == "adapter_failed"
     assert row(daemon, number)["attempts"] == 1
     other.send("y")
     other.wait_for("y")
     assert place.shown()["state"] == "running"
-    place.steer("retry")
-    place.wait_for("x")
+    place.goes_on("retry", "x")
 
 
 @pytest.mark.parametrize("where", ["post", "chunks"])
@@ -106,40 +103,26 @@ def test_a_post_that_ends_like_a_program_makes_its_lane_wait_and_ends_no_daemon(
 def test_a_post_that_is_not_confirmed_in_time_makes_its_lane_wait(tmp_path: Path) -> None:
     with daemon_with_channels(tmp_path / "d", HIBOSS_DELIVERY_POST_SECONDS="0.3") as daemon:
         place = Place(tmp_path).bound(daemon)
-        place.script(HANG)
-        number = place.send("x")
-        lane = place.wait_for_failures(1)
+        number = place.send_failing("x", HANG)
+        lane = place.lane()
         assert (lane["error_kind"], lane["error_text"]) == ("timed_out", "no answer within 0.3 seconds")
         assert row(daemon, number)["held_by"] is None
-        place.steer("retry")
-        place.wait_for("x")
+        place.goes_on("retry", "x")
 
 
 # --- how long ------------------------------------------------------------------------
-
-
-def test_what_the_platform_says_about_when_wins(place: Place) -> None:
-    place.script(lane_error(retry_after=7200), lane_error(retry_after=0.2))
-    place.send("x")
-    lane = place.wait_for_failures(1)
-    assert lane["wake_at"] - lane["tried_at"] == 7_200_000
-    place.steer("retry")
-    place.wait_for("x")  # by itself, after a moment
-    assert place.steps_left() == 0
 
 
 @pytest.mark.parametrize("seconds", [1e18, float("inf"), float("nan")])
 def test_a_senseless_time_to_wait_is_not_waited_for(
     daemon: RunningDaemon, place: Place, seconds: float
 ) -> None:
-    place.script(lane_error(retry_after=seconds))
-    number = place.send("first")
-    lane = place.wait_for_failures(1)
+    number = place.send_failing("first", lane_error(retry_after=seconds))
+    lane = place.lane()
     assert 0 < lane["wake_at"] - lane["tried_at"] <= 86_400_000
     assert row(daemon, number)["held_by"] is None
     place.send("second")
-    place.steer("retry")
-    place.wait_for("first", "second")
+    place.goes_on("retry", "first", "second")
 
 
 @pytest.mark.parametrize("named", ["'60'", "'60.0 '", "timedelta(seconds=60)"])
@@ -191,13 +174,10 @@ def test_error_texts_of_adapters_are_cut_wherever_they_are_kept(
 
 
 def test_after_a_success_patience_begins_anew(place: Place) -> None:
-    place.script(lane_error(), lane_error(), OK, lane_error(retry_after=None))
-    place.send("a")
-    place.wait_for_failures(1)
+    place.send_failing("a", lane_error(), lane_error(), OK, lane_error(retry_after=None))
     place.steer("retry")
     place.wait_for_failures(2)
-    place.steer("retry")
-    place.wait_for("a")
+    place.goes_on("retry", "a")
     wait_until(lambda: place.lane()["failures"] == 0)
     place.send("b")
     lane = place.wait_for_failures(1)
@@ -206,9 +186,7 @@ def test_after_a_success_patience_begins_anew(place: Place) -> None:
 
 
 def test_an_envelope_error_shows_that_the_platform_answers_and_ends_an_outage(place: Place) -> None:
-    place.script(lane_error(), envelope_error())
-    number = place.send("x")
-    place.wait_for_failures(1)
+    number = place.send_failing("x", lane_error(), envelope_error())
     place.steer("retry")
     place.wait_for_status(number, "failed")
     lane = place.lane()
@@ -221,9 +199,7 @@ def test_an_envelope_error_shows_that_the_platform_answers_and_ends_an_outage(pl
 def test_new_mail_tries_a_waiting_lane_at_once_but_not_all_the_time(
     daemon: RunningDaemon, place: Place
 ) -> None:
-    place.script(*[lane_error(retry_after=None)] * 2)
-    first = place.send("first")
-    place.wait_for_failures(1)
+    first = place.send_failing("first", *[lane_error(retry_after=None)] * 2)
     for text in ("second", "third"):
         place.send(text)
     written(daemon)
@@ -244,9 +220,7 @@ def test_new_mail_tries_a_waiting_lane_at_once_but_not_all_the_time(
 def test_the_boss_is_told_once_of_an_outage_and_again_of_the_next(
     daemon: RunningDaemon, place: Place
 ) -> None:
-    place.script(lane_error(text="first"), lane_error(text="still"), OK, lane_error(text="again"))
-    place.send("a")
-    place.wait_for_failures(1)
+    place.send_failing("a", lane_error(text="first"), lane_error(text="still"), OK, lane_error(text="again"))
     (first,) = told_about(daemon, place)
     found = [one for one in notices(boss(daemon)) if place.address in one["text"]]
     assert [(one["from"], one["auto"], one["status"]) for one in found] == [("agent:system", True, "done")]
@@ -254,23 +228,21 @@ def test_the_boss_is_told_once_of_an_outage_and_again_of_the_next(
     place.steer("retry")
     place.wait_for_failures(2)
     assert told_about(daemon, place) == [first]
-    place.steer("retry")
-    place.wait_for("a")
+    place.goes_on("retry", "a")
     wait_until(lambda: place.lane()["failures"] == 0)
     place.send("b")
     place.wait_for_failures(1)
     _, second = told_about(daemon, place)
     assert "again" in second
-    place.steer("retry")
-    place.wait_for("a", "b")
+    place.goes_on("retry", "a", "b")
 
 
 def test_secrets_in_error_texts_are_left_out_wherever_they_are_kept(
     daemon: RunningDaemon, place: Place
 ) -> None:
-    place.script(lane_error(text=f"GET /bot{SECRET}/send failed"), envelope_error(text=f"{SECRET} is wrong"))
-    number = place.send("x")
-    place.wait_for_failures(1)
+    number = place.send_failing(
+        "x", lane_error(text=f"GET /bot{SECRET}/send failed"), envelope_error(text=f"{SECRET} is wrong")
+    )
     place.steer("retry")
     place.wait_for_status(number, "failed")
     with daemon.database() as database:
@@ -293,14 +265,10 @@ def chunks(daemon: RunningDaemon, number: str) -> list[tuple[str, bool]]:
 
 
 def test_a_retry_goes_on_at_the_chunk_that_was_not_posted(daemon: RunningDaemon, tmp_path: Path) -> None:
-    place = Place(tmp_path).settings(chunk=3)
-    place.bound(daemon)
-    place.script(OK, lane_error())
-    number = place.send("abcdefgh")
-    place.wait_for_failures(1)
+    place = Place(tmp_path).settings(chunk=3).bound(daemon)
+    number = place.send_failing("abcdefgh", OK, lane_error())
     assert chunks(daemon, number) == [("abc", True), ("def", False), ("gh", False)]
-    place.steer("retry")
-    place.wait_for("abc", "def", "gh")
+    place.goes_on("retry", "abc", "def", "gh")
     assert [one["number"] for one in place.posts()] == [0, 1, 2]
     place.wait_for_status(number, "done")
     assert chunks(daemon, number) == [("abc", True), ("def", True), ("gh", True)]
@@ -309,11 +277,8 @@ def test_a_retry_goes_on_at_the_chunk_that_was_not_posted(daemon: RunningDaemon,
 def test_chunks_are_stored_before_the_first_is_posted_and_stay_the_same(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    place = Place(tmp_path).settings(chunk=4)
-    place.bound(daemon)
-    place.script(lane_error(retry_after=None))
-    number = place.send("abcdefgh")
-    place.wait_for_failures(1)
+    place = Place(tmp_path).settings(chunk=4).bound(daemon)
+    number = place.send_failing("abcdefgh", lane_error(retry_after=None))
     assert chunks(daemon, number) == [("abcd", False), ("efgh", False)]
     daemon.stop()  # after its next start the adapter would make other chunks
     place.settings(chunk=1)

@@ -57,8 +57,7 @@ def test_what_does_not_get_through_because_its_place_was_unbound_fails_once(
     wait_until(lambda: row(daemon, number)["held_by"] is not None)
     assert place.unbind()["failed_envelopes"] == 0
     place.open_gate()
-    failed = place.wait_for_status(number, "failed")
-    assert failed["last_error"]["kind"] == "unbound"
+    assert place.wait_for_status(number, "failed")["last_error"]["kind"] == "unbound"
     (notice,) = notices(place.owner)
     assert number in notice["text"] and "is no longer bound" in notice["text"]
     daemon.check()

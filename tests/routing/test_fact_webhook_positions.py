@@ -19,7 +19,7 @@ ARRIVALS = {"topics": ["envelope.arrived"], "addresses": ["agent:nex"]}
 
 
 async def subscribed(daemon: InProcessDaemon, server: FactReceiver, **params: Any) -> None:
-    await daemon.ask("webhook.subscribe", name="out", url=server.url, **{**ARRIVALS, **params})
+    await daemon.ask("webhook.subscribe", **{"name": "out", "url": server.url, **ARRIVALS, **params})
 
 
 def position(daemon: InProcessDaemon) -> int:
@@ -110,6 +110,20 @@ async def test_arrivals_for_others_move_the_position_now_and_then(daemon: InProc
 
 
 @frozen()
+async def test_positions_are_noted_while_webhooks_come_and_go(daemon: InProcessDaemon) -> None:
+    await daemon.register("ada")
+    with fact_receiver() as server, patch.object(fact_webhooks, "NOTE_EVERY", 1):
+        await subscribed(daemon, server)
+        await daemon.send("agent:ada", who="ada")
+        noted = asyncio.create_task(daemon.daemon.wiring.fact_webhooks.note_positions())
+        await subscribed(
+            daemon, server, name="another"
+        )  # its write is in the same group as the first of theirs
+        await noted
+        assert position(daemon) == last_arrived(daemon)
+
+
+@frozen()
 async def test_what_arrived_between_the_last_fact_and_the_stop_is_posted_after_the_start(
     daemon: InProcessDaemon,
 ) -> None:
@@ -126,9 +140,7 @@ async def test_what_arrived_between_the_last_fact_and_the_stop_is_posted_after_t
         daemon.change("UPDATE webhook_subscription SET arrived = ?", arrived[1])
         await daemon.open()
         await daemon.until(lambda: len(server.posts) >= 13)
-        again = posted(server)[5:]
-        own = [one for one in again if one in before]
-        assert own == before[2:]
+        assert [one for one in posted(server)[5:] if one in before] == before[2:]
 
 
 @frozen()

@@ -207,8 +207,7 @@ def test_facts_lie_in_nobodys_views(
     people = [ada, bob, boss(daemon), Party(daemon, "agent:nex", daemon.token("nex"))]
     name = subscribe(topics=["envelope.arrived"], addresses=[ada.address])
     before = [_views(one) for one in people]
-    number = ada.tell(bob)
-    bob.call("envelope.ack", ids=[number])
+    bob.call("envelope.ack", ids=[ada.tell(bob)])
     before[0]["conversations"] = before[1]["conversations"] = 1
     wait_until(lambda: server.taken)
     settled(daemon, name)
@@ -368,8 +367,7 @@ def test_a_deleted_agent_is_followed_no_more_and_its_namesake_neither(
 ) -> None:
     name, ada, bob = followed
     boss(daemon).call("agent.delete", name=ada.name)
-    again = agent(daemon, ada.name)
-    again.tell(bob)
+    agent(daemon, ada.name).tell(bob)
     follows = subscribe(addresses=[bob.address], topics=["envelope.arrived"])
     bob.tell(bob)
     wait_until(lambda: server.taken)

@@ -82,8 +82,7 @@ def test_without_a_day_of_trying_nothing_is_given_up(daemon: RunningDaemon, plac
     place.steer("retry")
     place.wait_for_failures(2)
     assert boss(daemon).get(number)["status"] == "pending"
-    place.steer("retry")
-    place.wait_for("x")
+    place.goes_on("retry", "x")
 
 
 def test_what_came_later_gets_its_own_day(daemon: RunningDaemon, place: Place) -> None:
@@ -92,8 +91,7 @@ def test_what_came_later_gets_its_own_day(daemon: RunningDaemon, place: Place) -
     a_day_of_failure(place, old)
     place.wait_for_status(old, "failed")
     assert boss(daemon).get(young)["status"] == "pending"
-    place.steer("retry")
-    place.wait_for("young")
+    place.goes_on("retry", "young")
     assert place.wait_for_status(young, "done")["attempts"] == 0
 
 
@@ -107,8 +105,7 @@ def test_a_lane_that_was_paused_for_days_does_not_give_up_at_its_first_failure(
     place.steer("resume")
     place.wait_for_failures(1)
     assert boss(daemon).get(number)["status"] == "pending"
-    place.steer("retry")
-    place.wait_for("patient")
+    place.goes_on("retry", "patient")
 
 
 def test_many_of_one_sender_make_one_notice_and_every_sender_gets_his_own(
@@ -193,9 +190,7 @@ def test_who_was_deleted_gets_no_notice(daemon: RunningDaemon, place: Place) -> 
     leaver = place.owner
     place.bind(agent(daemon))
     place.owner = leaver
-    place.script(lane_error(), envelope_error())
-    number = place.send("last words")
-    place.wait_for_failures(1)
+    number = place.send_failing("last words", lane_error(), envelope_error())
     boss(daemon).call("agent.delete", name=place.owner.name)
     place.steer("retry")
     place.wait_for_status(number, "failed")
@@ -212,8 +207,7 @@ def test_what_was_given_up_can_be_taken_up_again_and_goes_out(daemon: RunningDae
     place.wait_for_status(number, "failed")
     assert place.owner.call("envelope.retry", ids=[number]) == {"changed": 1}
     place.wait_for("second chance")
-    done = place.wait_for_status(number, "done")
-    assert done["attempts"] == 1
+    assert place.wait_for_status(number, "done")["attempts"] == 1
 
 
 def test_what_is_taken_up_again_in_a_long_outage_has_a_new_day(daemon: RunningDaemon, place: Place) -> None:
@@ -227,8 +221,7 @@ def test_what_is_taken_up_again_in_a_long_outage_has_a_new_day(daemon: RunningDa
     place.steer("retry")
     place.wait_for_failures(failures + 1)
     assert [row(daemon, number)["status"] for number in numbers] == [0, 0]
-    place.steer("retry")
-    place.wait_for("a", "b")
+    place.goes_on("retry", "a", "b")
 
 
 def test_one_outage_with_a_giving_up_in_it_tells_the_boss_once(daemon: RunningDaemon, place: Place) -> None:
@@ -241,8 +234,7 @@ def test_one_outage_with_a_giving_up_in_it_tells_the_boss_once(daemon: RunningDa
     place.wait_for_failures(failures + 1)
     outages = [one for one in notices(boss(daemon)) if f"to {place.address} has failed since" in one["text"]]
     assert len(outages) == 1
-    place.steer("retry")
-    place.wait_for("y")
+    place.goes_on("retry", "y")
     wait_until(lambda: place.lane()["failures"] == 0)
 
 

@@ -29,8 +29,7 @@ QUARTER_MS = 15 * 60 * 1000
 
 
 def shown(daemon: RunningDaemon, place: Place) -> dict[str, object]:
-    lanes = boss(daemon).call("lane.list")["lanes"]
-    (found,) = [one for one in lanes if one["address"] == place.address]
+    (found,) = [one for one in boss(daemon).call("lane.list")["lanes"] if one["address"] == place.address]
     return dict(found)
 
 
@@ -49,8 +48,7 @@ def test_urgent_mail_goes_first_and_of_equal_urgency_what_came_first(place: Plac
     place.steer("pause")
     for priority in ("low", "normal", "high", "critical", "low", "normal", "high", "critical"):
         place.send(priority, priority=priority)
-    place.steer("resume")
-    place.wait_for("critical", "critical", "high", "high", "normal", "normal", "low", "low")
+    place.goes_on("resume", "critical", "critical", "high", "high", "normal", "normal", "low", "low")
 
 
 def test_after_fifteen_minutes_anything_counts_as_critical(daemon: RunningDaemon, place: Place) -> None:
@@ -59,8 +57,7 @@ def test_after_fifteen_minutes_anything_counts_as_critical(daemon: RunningDaemon
     place.send("critical", priority="critical")
     age(daemon, old, QUARTER_MS + 1000)
     age(daemon, fresh, QUARTER_MS - HOUR_MS // 60)
-    place.steer("resume")
-    place.wait_for("old and low", "critical", "fresh and low")
+    place.goes_on("resume", "old and low", "critical", "fresh and low")
 
 
 def test_a_lane_error_delays_everybody_and_keeps_the_order(place: Place) -> None:
@@ -72,19 +69,15 @@ def test_a_lane_error_delays_everybody_and_keeps_the_order(place: Place) -> None
     assert place.steer("retry") == 1
     place.wait_for_failures(2)
     assert place.texts() == ["0"]
-    place.steer("retry")
-    place.wait_for("0", "1", "2", "3")
+    place.goes_on("retry", "0", "1", "2", "3")
     found = [place.wait_for_status(number, "done") for number in numbers]
     assert [one["attempts"] for one in found] == [0, 2, 0, 0]
 
 
 def test_an_urgent_one_that_comes_during_an_outage_goes_before_the_one_that_failed(place: Place) -> None:
-    place.script(lane_error())
-    place.send("first")
-    place.wait_for_failures(1)
+    place.send_failing("first", lane_error())
     place.send("urgent", priority="critical")
-    place.steer("retry")
-    place.wait_for("urgent", "first")
+    place.goes_on("retry", "urgent", "first")
 
 
 # --- pause, resume, retry ------------------------------------------------------------
@@ -105,16 +98,6 @@ def test_a_paused_lane_keeps_its_mail_until_it_is_resumed(daemon: RunningDaemon,
     assert shown(daemon, place)["state"] == "open"
 
 
-def test_a_lane_that_waits_can_be_paused_and_goes_on_at_once_when_resumed(place: Place) -> None:
-    place.script(lane_error(retry_after=None))
-    place.send("late")
-    place.wait_for_failures(1)
-    place.steer("pause")
-    assert (place.lane()["state"], place.lane()["wake_at"]) == ("paused", None)
-    place.steer("resume")
-    place.wait_for("late")
-
-
 def test_a_pause_holds_what_comes_after_the_post_in_hand(daemon: RunningDaemon, place: Place) -> None:
     place.script(place.gated())
     first, second = place.send("being delivered"), place.send("behind")
@@ -125,8 +108,7 @@ def test_a_pause_holds_what_comes_after_the_post_in_hand(daemon: RunningDaemon, 
     written(daemon)
     assert row(daemon, second)["handovers"] == 0
     assert place.texts() == ["being delivered"]
-    place.steer("resume")
-    place.wait_for("being delivered", "behind")
+    place.goes_on("resume", "being delivered", "behind")
 
 
 def test_a_paused_lane_that_fails_with_its_post_in_hand_stays_paused(
@@ -140,8 +122,7 @@ def test_a_paused_lane_that_fails_with_its_post_in_hand_stays_paused(
     place.open_gate()
     wait_until(lambda: row(daemon, number)["attempts"] == 1)
     assert (place.lane()["state"], place.lane()["wake_at"]) == ("paused", None)
-    place.steer("resume")
-    place.wait_for("x")
+    place.goes_on("resume", "x")
 
 
 def test_steering_a_lane_that_is_not_there_is_refused(daemon: RunningDaemon) -> None:
@@ -185,15 +166,12 @@ def test_why_a_lane_and_an_account_wait_is_told_to_the_boss_and_its_agents_alone
 
     assert (listed(boss(daemon)), listed(agent(daemon))) == (["the key 1234 is wrong"], [None])
     assert listed(place.owner) == ["the key 1234 is wrong"]  # it is its own account
-    place.steer("retry")
-    place.wait_for("x")
+    place.goes_on("retry", "x")
 
 
 def test_the_command_line_lists_pauses_retries_and_resumes(daemon: RunningDaemon, place: Place) -> None:
     shell = Shell(daemon.home.path)
-    place.script(lane_error(text="the wire is cut"))
-    place.send("x")
-    place.wait_for_failures(1)
+    place.send_failing("x", lane_error(text="the wire is cut"))
     listed = shell("lane", "list", "--as", "boss")
     assert place.address in listed.stdout
     assert "the wire is cut" in listed.stdout
@@ -223,8 +201,7 @@ def test_a_pause_and_a_wait_outlive_a_restart(daemon: RunningDaemon, tmp_path: P
     written(daemon)
     assert paused.lane()["state"] == "paused"
     assert paused.texts() == []
-    paused.steer("resume")
-    paused.wait_for("kept")
+    paused.goes_on("resume", "kept")
 
 
 # --- many lanes ----------------------------------------------------------------------

@@ -18,8 +18,7 @@ NEVER = 3600  # a heartbeat so rare that it finds nothing here
 
 
 async def claim(daemon: InProcessDaemon, who: str = "nex", **params: object) -> list[Envelope]:
-    taken = await daemon.ask("envelope.claim", who, **params)
-    return list(taken["envelopes"])
+    return list((await daemon.ask("envelope.claim", who, **params))["envelopes"])
 
 
 async def texts(daemon: InProcessDaemon, who: str = "nex", **params: object) -> list[str]:
@@ -171,8 +170,7 @@ async def test_a_waiting_lane_is_tried_at_its_time_and_goes_on_in_order(daemon: 
 
 @frozen(adapter_modules="hiboss.testing.scripted_adapter", heartbeat_seconds=NEVER, quiet=False)
 async def test_a_lane_that_goes_on_failing_waits_longer_each_time(daemon: InProcessDaemon) -> None:
-    address = await daemon.bind(_place(daemon), *[error()] * 7)
-    await daemon.send(address)
+    await daemon.send(await daemon.bind(_place(daemon), *[error()] * 7))
     for failures, patience in enumerate((5, 30, 120, 600, 3600, 3600, 3600), start=1):
         until = clock.to_ms(
             clock.from_ms(clock.parse(await _waits(daemon, failures), now=0, zone=NOON.tzinfo))
@@ -207,8 +205,7 @@ async def test_a_paused_lane_is_not_woken_by_the_time_it_waited_for(daemon: InPr
 async def test_what_waits_for_one_instant_in_different_ways_is_all_woken_then(
     daemon: InProcessDaemon,
 ) -> None:
-    address = await daemon.bind(_place(daemon), error(retry_after=600))
-    await daemon.send(address, text="posted")
+    await daemon.send((await daemon.bind(_place(daemon), error(retry_after=600))), text="posted")
     await _waits(daemon, 1)
     await daemon.send(text="leased")
     await claim(daemon, lease="10m")

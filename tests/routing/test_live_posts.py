@@ -86,8 +86,7 @@ def test_an_answer_that_comes_at_once_is_posted_once_and_never_changed(
 ) -> None:
     set_live(ada.daemon, live_seconds="5")
     kai = team.hire('print("at once")')
-    place = LivePlace(tmp_path)
-    place.bound(ada.daemon, kai)
+    place = LivePlace(tmp_path).bound(ada.daemon, kai)
     place.comes_in("1", text="hello")
     place.wait_for("at once")
     set_live(ada.daemon, **QUICK)
@@ -218,9 +217,7 @@ def test_a_live_post_goes_when_its_agent_may_not_post_there_any_more(
     writer: Callable[..., Writer], tmp_path: Path
 ) -> None:
     kai, zoe = writer(end='print("more", flush=True); wait_for("never")'), writer()
-    place = LivePlace(tmp_path)
-    place.bound(zoe.agent.daemon, zoe.agent)
-    place.bound(kai.agent.daemon, kai.agent)
+    place = LivePlace(tmp_path).bound(zoe.agent.daemon, zoe.agent).bound(kai.agent.daemon, kai.agent)
     boss(kai.agent.daemon).send(kai.agent, text="hello", **{"from": place.address})
     place.wait_until_seen(f"{kai.agent.name}:\nwell…")
     place.unbind(kai.agent)
@@ -363,8 +360,7 @@ def test_signs_that_fail_are_dropped_and_change_nothing(
 
 def test_nothing_is_shown_in_a_lane_that_is_paused(writer: Callable[..., Writer], tmp_path: Path) -> None:
     kai, zoe = writer(), writer()
-    place = LivePlace(tmp_path)
-    place.bound(kai.agent.daemon, kai.agent)
+    place = LivePlace(tmp_path).bound(kai.agent.daemon, kai.agent)
     place.steer("pause")
     place.comes_in("1", text="hello")
     wait_until(lambda: kai.agent.runs() and kai.status() == "running")

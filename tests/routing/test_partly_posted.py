@@ -33,9 +33,7 @@ def PLACE(root: Path) -> Place:  # noqa: N802 - as a class is named there
 def test_what_is_partly_posted_goes_before_everything_else_of_its_lane(
     daemon: RunningDaemon, place: Place, ending: str
 ) -> None:
-    place.script(OK, lane_error(retry_after=None))
-    place.send("AAAAABBBBBCCCCC")
-    place.wait_for_failures(1)
+    place.send_failing("AAAAABBBBBCCCCC", OK, lane_error(retry_after=None))
     age(daemon, place.send("OLD"), 3_600_000)  # it counts as critical
     place.send("URG", priority="critical")
     if ending == "nothing":
@@ -60,20 +58,16 @@ def test_a_daemon_that_dies_between_two_chunks_goes_on_with_the_second(
 
 
 def test_also_after_a_failure_of_the_account(place: Place) -> None:
-    place.script(OK, account_error())
-    place.send("AAAAABBBBB")
-    place.wait_for_account(1)
+    place.send_failing("AAAAABBBBB", OK, account_error(), account=True)
     place.send("URG", priority="critical")
-    place.steer("retry")
-    place.wait_for("AAAAA", "BBBBB", "URG")
+    place.goes_on("retry", "AAAAA", "BBBBB", "URG")
 
 
 def test_between_two_chunks_an_account_that_was_told_to_wait_is_heeded(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
     place = Place(tmp_path)
-    place.settings(chunk=5, places=[f"{place.name}-b"])
-    place.bound(daemon)
+    place.settings(chunk=5, places=[f"{place.name}-b"]).bound(daemon)
     place.script(place.gated(), account_error())
     number = place.send("AAAAABBBBBCCCCC")
     wait_until(lambda: place.steps_left() == 1)
@@ -104,8 +98,7 @@ def test_between_two_chunks_a_lane_that_was_paused_stops(
     assert place.texts() == ["AAAAA"]
     assert place.account().get("state") == ("open" if account_is_tried else None)
     place.send("URG", priority="critical")
-    place.steer("resume")
-    place.wait_for("AAAAA", "BBBBB", "URG")
+    place.goes_on("resume", "AAAAA", "BBBBB", "URG")
 
 
 def test_between_two_chunks_the_end_of_a_binding_is_heeded(daemon: RunningDaemon, tmp_path: Path) -> None:
@@ -142,14 +135,11 @@ def test_a_message_in_far_too_many_chunks_is_not_posted(daemon: RunningDaemon, t
 
 @pytest.mark.parametrize("ending", ["cancelled", "failed"])
 def test_what_is_partly_posted_and_given_up_holds_up_nothing(place: Place, ending: str) -> None:
-    place.script(OK, lane_error(), *[envelope_error()] * (ending == "failed"))
-    number = place.send("AAAAABBBBB")
-    place.wait_for_failures(1)
+    number = place.send_failing("AAAAABBBBB", OK, lane_error(), *[envelope_error()] * (ending == "failed"))
     place.send("next")
     if ending == "cancelled":
         place.owner.call("envelope.cancel", ids=[number])
-    place.steer("retry")
-    place.wait_for("AAAAA", "next")
+    place.goes_on("retry", "AAAAA", "next")
     assert boss(place.daemon).get(number)["status"] == ending
     wait_until(lambda: place.lane()["partly_posted"] is None)
 

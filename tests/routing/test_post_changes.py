@@ -39,8 +39,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 
 
 def test_an_edit_changes_only_the_chunks_that_differ(place: ChangingPlace) -> None:
-    number = place.posted("AAAAABBBBBCCCCC")
-    place.edit(number, "AAAAAXXXXXCCCCC")
+    place.edit(place.posted("AAAAABBBBBCCCCC"), "AAAAAXXXXXCCCCC")
     place.wait_until_in_line("AAAAA", "XXXXX", "CCCCC")
     assert place.calls() == [("edit", "1")]
 
@@ -55,8 +54,7 @@ def test_a_shorter_text_takes_posts_back_and_a_longer_one_adds_some(place: Chang
     place.wait_until_in_line("ZZZZZ", "YYYYY", "XXXXX")
     keys = [one["key"] for one in place.posts()]
     assert len(set(keys)) == len(keys) == 5  # no number of a chunk, also not of a deleted one, is used again
-    changed = place.changes("edit")
-    assert [one["key"] for one in changed] == [keys[0]]
+    assert [one["key"] for one in place.changes("edit")] == [keys[0]]
 
 
 def test_a_reply_to_what_was_edited_or_added_finds_the_message(place: ChangingPlace) -> None:
@@ -137,9 +135,7 @@ def test_what_is_being_posted_is_finished_and_changed_then(place: ChangingPlace)
 
 
 def test_what_is_partly_posted_when_its_lane_waits_is_finished_and_changed_then(place: ChangingPlace) -> None:
-    place.script(OK, lane_error(retry_after=0.2))
-    number = place.send("AAAAABBBBB")
-    place.wait_for_failures(1)
+    number = place.send_failing("AAAAABBBBB", OK, lane_error(retry_after=0.2))
     place.edit(number, "CCCCCDDDDD")
     place.wait_for_status(number, "done")
     place.wait_until_in_line("CCCCC", "DDDDD")
@@ -158,8 +154,7 @@ def test_a_failed_envelope_gets_the_new_text_when_it_is_retried(place: ChangingP
 def test_all_posts_of_a_message_to_several_chats_follow(
     daemon: RunningDaemon, tmp_path: Path, place: ChangingPlace
 ) -> None:
-    other = ChangingPlace(tmp_path)
-    other.bound(daemon, place.owner)
+    other = ChangingPlace(tmp_path).bound(daemon, place.owner)
     sent = place.owner.send(place.address, other.address, text="AAAAA")
     for one, number in zip((place, other), sent["ids"], strict=True):
         one.wait_for_status(number, "done")
@@ -173,10 +168,8 @@ def test_all_posts_of_a_message_to_several_chats_follow(
 
 
 def test_a_deletion_takes_back_all_posts_with_their_parts(daemon: RunningDaemon, tmp_path: Path) -> None:
-    place = ChangingPlace(tmp_path, parts=3)
-    place.bound(daemon)
-    number = place.posted("AAAAABBBBB")
-    assert place.delete(number)["posts"] == 1
+    place = ChangingPlace(tmp_path, parts=3).bound(daemon)
+    assert place.delete(place.posted("AAAAABBBBB"))["posts"] == 1
     wait_until(lambda: place.left() == [])
     assert sorted(place.calls()) == [
         ("delete", f"{chunk}{part}") for chunk in (0, 1) for part in ("", "+1", "+2")
@@ -287,10 +280,8 @@ def test_what_cannot_be_taken_back_is_named_to_who_deleted_it(place: ChangingPla
 def test_a_platform_that_cannot_change_posts_leaves_them_and_the_sender_is_told_once(
     daemon: RunningDaemon, tmp_path: Path, lacks: str
 ) -> None:
-    place = ChangingPlace(tmp_path, *[one for one in CHANGES if one != lacks])
-    place.bound(daemon)
-    number = place.posted("AAAAABBBBB")
-    place.edit(number, "CCCCC")
+    place = ChangingPlace(tmp_path, *[one for one in CHANGES if one != lacks]).bound(daemon)
+    place.edit(place.posted("AAAAABBBBB"), "CCCCC")
     place.wait_until_in_line(*(["AAAAA", "BBBBB"] if lacks == "edit" else ["CCCCC", "BBBBB"]))
     assert [f"scripted cannot {lacks} what is posted" in one["text"] for one in notices(place.owner)] == [
         True
@@ -319,8 +310,7 @@ def test_a_wait_that_the_platform_names_is_kept_and_holds_the_chat(
 def test_what_fails_without_a_time_is_tried_again_when_the_adapter_is_back(
     hasty: RunningDaemon, tmp_path: Path, step: dict[str, Any]
 ) -> None:
-    place = ChangingPlace(tmp_path)
-    place.bound(hasty)
+    place = ChangingPlace(tmp_path).bound(hasty)
     number = place.posted("AAAAA")
     place.script_for("edit", *[step] * 50)
     place.edit(number, "BBBBB")
@@ -392,8 +382,7 @@ def test_in_a_chat_with_a_new_id_private_posts_are_changed_and_those_of_a_group_
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
     for kind, end in (("private", ["BBBBB"]), ("group", ["AAAAA"])):
-        place = ChangingPlace(tmp_path)
-        place.bound(daemon)
+        place = ChangingPlace(tmp_path).bound(daemon)
         number = place.posted("AAAAA")
         with daemon.database() as database:
             database.execute("UPDATE contact SET kind = ? WHERE platform_id = ?", (kind, place.name))
@@ -489,6 +478,5 @@ def test_what_was_taken_back_is_not_posted_again(place: ChangingPlace) -> None:
     place.delete(number)
     wait_until(lambda: place.left() == [])
     assert restored(place, number) == 0
-    other = place.send("next")
-    place.wait_for_status(other, "done")
+    place.wait_for_status(place.send("next"), "done")
     place.wait_until_in_line("next")

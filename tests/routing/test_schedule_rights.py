@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.parties import Party, agent, boss
+from tests.support.parties import Party, agent, boss, person
 from tests.support.waits import wait_until
 
 NEW_YEAR = "0 0 1 1 *"  # so that none fires by itself during a test
@@ -24,12 +24,6 @@ def create(who: Party, to: Party | str, **params: Any) -> str:
 def show(who: Party, number: str) -> dict[str, Any]:
     found: dict[str, Any] = who.call("cron.show", id=number)
     return found
-
-
-def person(daemon: RunningDaemon) -> Party:
-    name = agent(daemon).name.replace("agent", "person")
-    token = boss(daemon).call("user.register", name=name)["token"]
-    return Party(daemon, f"user:{name}", token)
 
 
 def channel_of(ada: Party, directory: Path) -> str:
@@ -132,8 +126,7 @@ def test_a_lowered_level_or_a_revoked_token_stops_the_schedules_of_an_agent(
     number, own = create(ada, bob), create(chief, bob, from_=ada.address)
     change(ada)
     assert reason in refused_now(ada, number) and bob.list() == []
-    found = chief.list(address=ada.address)
-    [notice] = [one["text"] for one in found if f"{number} " in one["text"]]
+    [notice] = [one["text"] for one in chief.list(address=ada.address) if f"{number} " in one["text"]]
     assert "is disabled" in notice and show(chief, number)["slots"][0]["reason"] in notice
     # What the boss schedules in its name is sent with the rights of the boss.
     assert chief.call("cron.run", id=own)["fired"]
@@ -209,7 +202,6 @@ def test_the_successor_of_an_owner_has_none_of_its_schedules(two: tuple[Party, P
 def test_a_task_given_by_a_schedule_is_answered_to_its_owner(daemon: RunningDaemon) -> None:
     """Its messages are those of its owner, and not of agent:system, which reads no mail."""
     kai = agent(daemon, provider="demo")
-    number = create(kai, "agent:background", text="count")
-    assert kai.call("cron.run", id=number)["fired"]
+    assert kai.call("cron.run", id=create(kai, "agent:background", text="count"))["fired"]
     wait_until(lambda: [one for one in kai.list() if one["from"] == "agent:background"])
     assert told(boss(daemon), kai.address) == []

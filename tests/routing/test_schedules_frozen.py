@@ -102,15 +102,14 @@ async def test_over_the_autumn_change_a_doubled_time_fires_once_and_every_hour_t
     assert (sent(daemon, "night"), sent(daemon, "late to the party")) == (2, 1)
 
 
-@frozen()
+@frozen(schedules_per_caller=1_000)
 async def test_a_thousand_at_one_instant_all_fire_once(daemon: InProcessDaemon) -> None:
     made = (create(daemon, at="+1h", text=f"{n}") for n in range(1_000))
     numbers = await asyncio.gather(*made)
     await daemon.move(minutes=59, seconds=59)
     assert daemon.number_arrived() == 0
     await daemon.move(seconds=1)
-    texts = daemon.rows("SELECT text FROM message")
-    assert sorted(int(row["text"]) for row in texts) == list(range(1_000))
+    assert sorted(int(row["text"]) for row in daemon.rows("SELECT text FROM message")) == list(range(1_000))
     (row,) = daemon.rows(
         "SELECT count(*), count(DISTINCT schedule) FROM schedule_slot WHERE outcome = 'fired'"
     )

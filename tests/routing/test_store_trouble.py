@@ -24,8 +24,7 @@ def chat(daemon: InProcessDaemon) -> Path:
 
 
 def texts(daemon: InProcessDaemon) -> list[str]:
-    lines = (chat(daemon) / "posts.jsonl").read_text().splitlines()
-    return [json.loads(line)["chunk"] for line in lines]
+    return [json.loads(line)["chunk"] for line in (chat(daemon) / "posts.jsonl").read_text().splitlines()]
 
 
 @frozen(at=None, quiet=False, **MODULES)

@@ -25,9 +25,7 @@ PLACE = ChangingPlace
 def test_an_edit_of_what_was_cancelled_changes_the_posts_that_are_there_and_adds_none(
     place: ChangingPlace,
 ) -> None:
-    place.script(OK, OK, lane_error())
-    number = place.send("AAAAABBBBBCCCCC")
-    place.wait_for_failures(1)
+    number = place.send_failing("AAAAABBBBBCCCCC", OK, OK, lane_error())
     assert place.owner.call("envelope.cancel", ids=[number]) == {"changed": 1, "partly_posted": 1}
     place.steer("retry")
     place.edit(number, "AAAAAXXXXXYYYYYZZZZZ")
@@ -49,9 +47,7 @@ def test_an_edit_before_the_cancellation_is_made_after_it(place: ChangingPlace) 
 def test_an_edit_of_what_is_partly_posted_when_its_account_is_unbound_is_told_and_made_by_a_retry(
     place: ChangingPlace,
 ) -> None:
-    place.script(OK, lane_error())
-    number = place.send("AAAAABBBBBCCCCC")
-    place.wait_for_failures(1)
+    number = place.send_failing("AAAAABBBBBCCCCC", OK, lane_error())
     place.edit(number, "XXXXXBBBBBZZZZZ")
     place.unbind()
     wait_until(lambda: place.left() == [])
@@ -82,9 +78,7 @@ def of_unconfirmed(place: ChangingPlace, number: str) -> str:
 def test_who_deletes_what_was_never_confirmed_is_told_that_it_may_be_there(
     place: ChangingPlace, step: dict[str, Any]
 ) -> None:
-    place.script(step)
-    number = place.send("AAAAA")
-    place.wait_for_failures(1)
+    number = place.send_failing("AAAAA", step)
     answer = place.delete(number)
     assert (answer["cancelled"], answer["posts"]) == (1, 1)
     wait_until(lambda: place.left() == [])
@@ -109,9 +103,7 @@ def test_it_is_told_in_the_end_when_it_was_in_hand_and_what_is_known_is_taken_ba
 
 
 def test_it_is_told_with_what_could_not_be_taken_back(place: ChangingPlace) -> None:
-    place.script(OK, CRASH)
-    number = place.send("AAAAABBBBB")
-    place.wait_for_failures(1)
+    number = place.send_failing("AAAAABBBBB", OK, CRASH)
     place.script_for("delete", envelope_error(text="it is too old"))
     place.delete(number)
     place.wait_until_in_line("AAAAA")
@@ -138,10 +130,7 @@ def test_what_was_in_hand_when_the_daemon_ended_is_not_confirmed(tmp_path: Path,
 
 
 def test_what_the_platform_refused_or_confirmed_later_is_not_told(place: ChangingPlace) -> None:
-    place.script(lane_error(retry_after=None))
-    number = place.send("AAAAA")
-    place.wait_for_failures(1)
-    assert place.delete(number)["posts"] == 0
+    assert place.delete(place.send_failing("AAAAA", lane_error(retry_after=None)))["posts"] == 0
     place.script(CRASH)
     place.steer("retry")
     other = place.send("BBBBB")

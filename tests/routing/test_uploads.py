@@ -159,8 +159,7 @@ async def test_uploads_and_paths_go_together_in_this_order_up_to_the_limit(daemo
     path = Path(daemon.home.workspace("nex"), "path.txt")
     path.parent.mkdir(parents=True)
     path.write_text("by path")
-    made = [await upload(daemon, name=f"{n}.txt") for n in range(20)]
-    ids = [one["id"] for one in made]
+    ids = [one["id"] for one in [await upload(daemon, name=f"{n}.txt") for n in range(20)]]
     with pytest.raises(errors.TooLarge, match="21 attachments"):
         await daemon.send("agent:nex", attachments=[str(path)], uploads=ids)
     (number,) = await daemon.send("agent:nex", attachments=[str(path)], uploads=[*ids[:19], ids[0]])
