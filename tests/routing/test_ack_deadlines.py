@@ -340,10 +340,11 @@ def test_after_a_crash_at_the_deadline_sender_and_boss_are_told_once(tmp_path: P
     daemon.start()
     try:
         ada, bob = agents(daemon, 2)
-        daemon.dies_at(point).touch()  # before: mail that is not deferred does not pass there
-        number = ada.tell(bob, ack_by="1s")
-        daemon.wait_for_death()
+        armed = daemon.dies_at(point)
+        # Armed before it is sent: mail that is not deferred does not pass there. It may die before it answers.
+        daemon.dies_of(armed, lambda: ada.tell(bob, ack_by="1s"))
         daemon.start()
+        [number] = bob.ids()
         wait_until(lambda: boss(daemon).list() and ada.list())
         daemon.restart()
         for one in (ada, boss(daemon)):

@@ -191,9 +191,9 @@ def test_after_a_crash_while_it_wakes_it_has_woken_once(tmp_path: Path, point: s
         kai = agent(daemon)
         number = boss(daemon).tell(kai)
         assert kai.call("envelope.poll")["envelopes"]
-        daemon.dies_at(point).touch()  # before: nothing but a wake passes there
-        kai.call("envelope.snooze", ids=[number], until="+1s")
-        daemon.wait_for_death()
+        armed = daemon.dies_at(point)
+        # Armed before: nothing but a wake passes there. It may die before it answers.
+        daemon.dies_of(armed, lambda: kai.call("envelope.snooze", ids=[number], until="+1s"))
         daemon.check()
         daemon.start()
         wait_until(lambda: kai.get(number)["box"] == "inbox")
