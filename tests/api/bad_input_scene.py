@@ -20,7 +20,7 @@ from typing import Any
 from hiboss.core import errors
 from hiboss.testing.running_daemon import RunningDaemon, running_daemon
 from tests.support.daemons import answers, line, set_up
-from tests.support.parties import Party, agent
+from tests.support.parties import Party, agent, person
 from tests.support.parties import boss as the_boss
 from tests.support.uploaded_files import put
 from tests.support.waits import wait_until
@@ -75,8 +75,7 @@ class Scene:
         chief.call("agent.token.revoke", name="ended")
         chief.call("agent.token.rotate", name="turned")
         for name in ("ann", "parted"):
-            token = chief.call("user.register", name=name)["token"]
-            self.party[name] = Party(daemon, f"user:{name}", token)
+            self.party[name] = person(daemon, name)
         chief.call("user.delete", name="parted")
         self.tokens |= {name: party.token for name, party in self.party.items()}
         self.tokens |= {"wrong": "hba_wrong", "empty": "", "nul": "hba_\x00", "endless": "x" * 100_000}
@@ -155,6 +154,8 @@ class Scene:
         }
         self.facts |= {name: one["id"] for name, one in made.items()}
         nex.call("cron.delete", id=self.facts["deleted"])
+        # The boss is asked once: what is tried afterwards stores no other question.
+        nex.refusal("cron.create", every="59s", to="agent:ada", text="x")
 
     def _mail(self) -> None:
         ada, bob, nex = (self.party[name] for name in ("ada", "bob", "nex"))
@@ -293,8 +294,7 @@ class Scene:
     def watching(self) -> Iterator[None]:
         """Somebody watches for one to whom nobody ever writes."""
         with self.daemon.connect() as connection:
-            token = self.party["watched"].token
-            connection.sendall(line("envelope.watch", timeout="1h", token=token))
+            connection.sendall(line("envelope.watch", timeout="1h", token=self.party["watched"].token))
             connection.sendall(line("daemon.ping"))
             answers(connection, 1)  # so the watch is active by now
             yield
@@ -389,6 +389,7 @@ def open_scene(directory: Path, **env: str) -> Iterator[Scene]:
     private = {
         "HIBOSS_ATTACHMENTS_FORBIDDEN_PATHS": str(directory / "private"),
         "HIBOSS_LIMITS_ATTACHMENT_BYTES": str(ATTACHMENT_BYTES),
+        "HIBOSS_SCHEDULES_LEAST_SECONDS": "60",
         "HIBOSS_RUNS_FINISH_SECONDS": "0",
         "HIBOSS_ADAPTERS_MODULES": "hiboss.testing.scripted_adapter",
     }

@@ -113,8 +113,7 @@ def decides(*verbs: str) -> Answers:
     """One after the other; what a repetition finds is as it should be."""
 
     def asked(case: Case) -> list[Any]:
-        binding = case.bind(case.ada)["binding"]
-        given = {"contact": f"channel:folder:{case.ada.name}", "binding": binding}
+        given = {"contact": f"channel:folder:{case.ada.name}", "binding": case.bind(case.ada)["binding"]}
         found = [case.boss.call(f"contact.{verb}", **given) for verb in verbs]
         assert [one["changed"] for one in found] == [True, False, True, False]
         return found
@@ -229,8 +228,7 @@ def creates(case: Case) -> list[Any]:
 
 def with_schedule(verb: str, **params: Any) -> Answers:
     def asked(case: Case) -> list[Any]:
-        number = _created(case)["id"]
-        return [case.ada.call(f"cron.{verb}", id=number, **params)]
+        return [case.ada.call(f"cron.{verb}", id=_created(case)["id"], **params)]
 
     return asked
 

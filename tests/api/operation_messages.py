@@ -76,8 +76,7 @@ def thread(case: Case) -> list[Any]:
 
 
 def chains(case: Case) -> list[Any]:
-    first = _talk(case)
-    answer = case.ada.send(case.bob, reply_to=first["message"])
+    answer = case.ada.send(case.bob, reply_to=_talk(case)["message"])
     found = [case.bob.call("thread.chain", id=answer[name]) for name in ("message",)]
     assert len(found[0]["chain"]) == 2
     return found
@@ -98,8 +97,7 @@ def uploads(case: Case) -> list[Any]:
 
 
 def deletes_uploads(case: Case) -> list[Any]:
-    numbers = [put(case.bob) for _ in range(2)]
-    return [case.bob.call("upload.delete", ids=numbers)]
+    return [case.bob.call("upload.delete", ids=[put(case.bob) for _ in range(2)])]
 
 
 CALLS_OF_MESSAGES: dict[str, Answers] = {

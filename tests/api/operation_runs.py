@@ -293,8 +293,7 @@ def persons(case: Case) -> list[Any]:
     name = f"{case.ada.name}-p"
     found = [case.boss.call("user.register", name=name, display="P", profile=True)]
     found += [case.boss.call("user.register", name=f"{name}2")]
-    token = found[0]["token"]
-    assert case.daemon.call("agent.self", token=token)["address"] == f"user:{name}"
+    assert case.daemon.call("agent.self", token=found[0]["token"])["address"] == f"user:{name}"
     return found
 
 

@@ -94,8 +94,7 @@ def test_a_name_is_unique_whatever_the_case_and_keeps_its_profile(daemon: Runnin
 
 def test_of_many_who_want_one_name_at_once_one_gets_it(daemon: RunningDaemon) -> None:
     results = at_once([lambda: agent(daemon, "wanted")] * 8)
-    refused = [one.stable_code for one in results if isinstance(one, Answered)]
-    assert refused == ["name_taken"] * 7
+    assert [one.stable_code for one in results if isinstance(one, Answered)] == ["name_taken"] * 7
     (winner,) = [one for one in results if isinstance(one, Party)]
     assert winner.call("agent.self")["address"] == "agent:wanted"
 
@@ -229,6 +228,7 @@ def test_a_namesake_inherits_no_mail(daemon: RunningDaemon, ada: Party, bob: Par
     for number in (received, written):
         assert namesake.refusal("envelope.get", id=number) == "not_found"
         assert namesake.refusal("envelope.cancel", ids=[number]) == "not_found"
+        assert namesake.refusal("envelope.send", text="x", reply_to=number) == "not_found"
     sent = ada.send(bob)
     assert sent["conversation"] != old and ada.get(sent["ids"][0])["seq"] == 1
     assert namesake.ids() == sent["ids"]

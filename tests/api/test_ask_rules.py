@@ -77,5 +77,4 @@ def test_only_the_boss_takes_a_rule_back_whatever_the_policy(ada: Boss, ruled: W
 def test_the_rules_of_a_deleted_agent_are_gone(ada: Boss, ruled: Worker) -> None:
     numbers = {one["number"] for one in ruled.call("ask.rules")["rules"]}
     ada.call("agent.delete", name=ruled.name)
-    left = {one["number"] for one in ada.call("ask.rules", page_size=100)["rules"]}
-    assert not numbers & left
+    assert not numbers & {one["number"] for one in ada.call("ask.rules", page_size=100)["rules"]}

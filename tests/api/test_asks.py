@@ -122,8 +122,7 @@ def test_who_asks_never_answers_itself_whatever_its_token(chief: Boss, two: Pair
     assert Party(two[0].daemon, two[0].address, second).refusal("ask.answer", id=ask["id"], choice="yes") == (
         "own_ask"
     )
-    own = asked(chief, to=two[1].address)
-    assert chief.refusal("ask.answer", id=own["id"], choice="yes") == "own_ask"
+    assert chief.refusal("ask.answer", id=asked(chief, to=two[1].address)["id"], choice="yes") == "own_ask"
     nosy = team.hire(
         'note(call("ask.answer", id=call("ask.create", question="?")["ask"]["id"], choice="yes"))'
     )
@@ -266,8 +265,7 @@ def noted(agent: PythonAgent, number: int = 1) -> Any:
 def test_a_run_that_waits_gets_the_answer_and_no_second_turn(chief: Boss, team: Team) -> None:
     agent = team.hire(ASKER)
     chief.say(agent, text="go")
-    chief.call("ask.answer", id=noted(agent), choice="yes")
-    wait_until_idle(agent.daemon)
+    chief.call_and_wait("ask.answer", id=noted(agent), choice="yes")
     assert texts(chief.heard(agent))[-1] == "I deploy: yes"
     assert len(agent.runs()) == 1
 
@@ -277,8 +275,7 @@ def test_a_run_that_ended_its_turn_gets_the_answer_in_the_next_one(chief: Boss, 
     chief.say(agent, text="go")
     number = noted(agent)
     wait_until_idle(agent.daemon)
-    chief.call("ask.answer", id=number, choice="no")
-    wait_until_idle(agent.daemon)
+    chief.call_and_wait("ask.answer", id=number, choice="no")
     assert texts(chief.heard(agent))[-1] == "so it is no"
     assert [run["status"] for run in agent.runs()] == ["completed", "completed"]
 
@@ -322,12 +319,9 @@ print("NO_REPLY")
 def test_a_background_task_that_waits_gets_the_answer_and_its_agent_no_turn(chief: Boss, team: Team) -> None:
     agent = team.hire(f'if TEXTS != ["do it"]:\n    sys.exit(print("NO_REPLY"))\n{ASKER}')
     agent.send("agent:background", text="do it")
-    chief.call("ask.answer", id=noted(agent), choice="yes")
-    wait_until_idle(agent.daemon)
-    kinds = [run["kind"] for run in agent.runs()]
-    assert kinds.count("background") == 1
-    asked_turns = [turn for turn in agent.turns() if "Answer to" in turn]
-    assert asked_turns == []
+    chief.call_and_wait("ask.answer", id=noted(agent), choice="yes")
+    assert [run["kind"] for run in agent.runs()].count("background") == 1
+    assert [turn for turn in agent.turns() if "Answer to" in turn] == []
 
 
 @pytest.fixture(scope="module")
@@ -345,8 +339,7 @@ def test_a_run_that_waits_frees_its_place_and_says_that_it_asks(small: Team) -> 
     ada.say(other, text="and you?")
     wait_until(lambda: texts(ada.heard(other)) == ["I had the place"])
     assert ada.status(asker)["state"] == "asks"
-    ada.call("ask.answer", id=number, choice="yes")
-    wait_until_idle(small.daemon)
+    ada.call_and_wait("ask.answer", id=number, choice="yes")
     assert texts(ada.heard(asker))[-1] == "I deploy: yes"
     assert ada.status(asker)["state"] == "idle"
 
@@ -460,8 +453,7 @@ async def test_a_run_waits_no_longer_than_its_limit_and_others_do(daemon: InProc
         ask = (await run.call("ask.create", question="Deploy?"))["ask"]["id"]
         waited = await run.call("ask.wait", id=ask, timeout="1h")
     assert (waited["timed_out"], waited["ask"]["state"]) == (True, "open")
-    others = asyncio.create_task(daemon.ask("ask.wait", id=ask, timeout="1h"))
-    await run.is_answered(ask, others)
+    await run.is_answered(ask, asyncio.create_task(daemon.ask("ask.wait", id=ask, timeout="1h")))
     await run.end()
 
 

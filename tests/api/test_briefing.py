@@ -10,7 +10,7 @@ from hiboss.core import clock
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.attached_sessions import room
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.parties import Party, agent, agents, boss
+from tests.support.parties import Party, agent, agents, boss, person
 
 Briefing = dict[str, Any]
 
@@ -66,8 +66,7 @@ async def test_a_briefing_changes_nothing(daemon: InProcessDaemon) -> None:
 
 
 def test_a_person_and_the_boss_have_one_too(daemon: RunningDaemon, chief: Party) -> None:
-    ann = Party(daemon, "user:ann", chief.call("user.register", name="ann")["token"])
-    found = briefing(ann)
+    found = briefing(person(daemon, "ann"))
     assert (found["address"], found["mode"], found["role"]) == ("user:ann", None, None)
     assert briefing(chief)["level"] == "boss" and briefing(chief)["text"].startswith("You are the boss")
     assert briefing(chief, name="ann")["address"] == briefing(chief, name="user:ann")["address"] == "user:ann"

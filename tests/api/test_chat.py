@@ -222,8 +222,7 @@ def test_a_position_is_kept_through_a_restart(tmp_path: Path) -> None:
 
 
 def test_an_edit_can_be_acknowledged(talk: Talk) -> None:
-    posted = talk.human("one")
-    talk.boss.call("message.edit", id=posted["message"], text="two")
+    talk.boss.call("message.edit", id=talk.human("one")["message"], text="two")
     change = ids(talk.read())[-1]
     talk.agent.call("chat.ack", id=change)
     assert ids(talk.read()) == [] and talk.agent.call("chat.status")["acknowledged"] == change
@@ -310,5 +309,4 @@ def test_one_caller_has_at_most_a_thousand_subscribers(daemon: RunningDaemon, ta
             (talk.agent.address,),
         )
     assert talk.agent.refusal("chat.ack", id=posted["id"], subscriber="one-more") == "busy"
-    later = talk.human("two")
-    assert talk.agent.call("chat.ack", id=later["id"], subscriber="s5")["changed"]
+    assert talk.agent.call("chat.ack", id=talk.human("two")["id"], subscriber="s5")["changed"]

@@ -126,8 +126,7 @@ def test_a_deleted_conversation_stays_readable_and_the_next_mail_begins_another(
     new = ada.send(bob, text="two")["conversation"]
     assert new != number and page(bob, new) == (["two"], False)
     assert [one["id"] for one in ada.call("conversation.list")["conversations"]] == [new]
-    past = ada.call("conversation.list", past=True)["conversations"]
-    assert [one["id"] for one in past] == [new, number]
+    assert [one["id"] for one in ada.call("conversation.list", past=True)["conversations"]] == [new, number]
     assert chief.refusal("conversation.delete", conversation=number) == "not_found"
 
 

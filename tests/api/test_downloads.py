@@ -100,15 +100,6 @@ async def test_only_who_may_see_the_message_gets_its_file(daemon: InProcessDaemo
 
 
 @frozen()
-async def test_a_person_besides_the_boss_gets_only_its_own_files(daemon: InProcessDaemon) -> None:
-    token = (await daemon.ask("user.register", name="mia", profile=True))["token"]
-    assert token == daemon.token("mia")
-    own, foreign = await sent(daemon, "user:mia"), await sent(daemon)
-    assert await content(daemon, own, 1, "mia") == CONTENT
-    assert await refusal(daemon, foreign, 1, "mia") == "not_found"
-
-
-@frozen()
 async def test_before_it_arrives_only_its_sender_gets_it(daemon: InProcessDaemon) -> None:
     await daemon.register("ada")
     message = await sent(daemon, "agent:ada", who="nex", deliver_at="+1h")

@@ -28,8 +28,7 @@ def everywhere(who: Party, number: str) -> list[dict[str, Any]]:
 
 
 def test_scopes_and_refs_are_shown_as_they_were_given_and_a_mention_is_a_ref(nex: Party, kai: Party) -> None:
-    number = nex.tell(kai, text=f"look, @{kai.name}", scopes=[AUTH], refs=[ISSUE])
-    for found in everywhere(kai, number):
+    for found in everywhere(kai, nex.tell(kai, text=f"look, @{kai.name}", scopes=[AUTH], refs=[ISSUE])):
         assert found["scopes"] == [AUTH]
         assert found["refs"] == [{"type": "mention", "value": kai.name.lower()}, ISSUE]
     plain = nex.tell(kai, text="nothing")

@@ -12,7 +12,7 @@ from hiboss.core.errors import HibossError
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.parties import Envelope, Party, agent
+from tests.support.parties import Envelope, Party, agent, person
 from tests.support.phones import Phone
 from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
 from tests.support.waits import wait_until
@@ -20,7 +20,7 @@ from tests.support.waits import wait_until
 
 @pytest.fixture(scope="module")
 def ann(daemon: RunningDaemon) -> Party:
-    return Party(daemon, "user:ann", Boss(daemon).call("user.register", name="ann")["token"])
+    return person(daemon, "ann")
 
 
 # It repeats the last thing that was said to it; not a notice about a handoff.
@@ -73,8 +73,7 @@ class Talk:
 
 @pytest.fixture
 def talk(team: Team, chief: Boss, tmp_path: Path) -> Iterator[Talk]:
-    made = Talk(team, chief, tmp_path)
-    yield made
+    yield Talk(team, chief, tmp_path)
     wait_until_idle(team.daemon)
 
 
@@ -138,8 +137,7 @@ def test_ann_sees_what_she_got_in_the_chat_and_nothing_older(talk: Talk, ann: Pa
     assert "nex: hello" in texts(first["envelopes"])
     wait_until_idle(talk.daemon)
     talk.hand(talk.nex)
-    after = ann.call("conversation.messages", **{"with": talk.bob.address})
-    assert after["conversation"] is None
+    assert ann.call("conversation.messages", **{"with": talk.bob.address})["conversation"] is None
 
 
 def test_an_agent_without_an_account_answers_in_the_chat_of_another_one(
@@ -152,8 +150,7 @@ def test_an_agent_without_an_account_answers_in_the_chat_of_another_one(
     assert talk.bob.post_of("max: who are you?")
     assert f"routed-from: {talk.nex.address}" in max_.turns()[-1]
     assert "The last messages there" in max_.turns()[-1]
-    post = talk.bob.post_of("max: who are you?")
-    talk.asks("answering max", reply_to=post)
+    talk.asks("answering max", reply_to=talk.bob.post_of("max: who are you?"))
     assert talk.bob.post_of("max: answering max")
     assert talk.said()[-2:] == [(talk.bob.address, "answering max"), (max_.address, "max: answering max")]
 
@@ -184,13 +181,11 @@ print("Ann will write to you.")
 def test_the_boss_answers_on_his_phone_what_was_handed_to_him(
     talk: Talk, team: Team, chief: Boss, tmp_path: Path
 ) -> None:
-    phone = Phone(tmp_path / "his")
-    phone.bound(talk.daemon, team.hire('print("NO_REPLY")')).reached()
+    phone = Phone(tmp_path / "his").bound(talk.daemon, team.hire('print("NO_REPLY")')).reached()
     try:
         assert talk.hand(chief)["outcome"] == "applied"
         talk.asks("for the boss himself")
-        post = phone.post_of("for the boss himself")
-        phone.comes_in("his-answer", text="here I am", reply_to=post)
+        phone.comes_in("his-answer", text="here I am", reply_to=phone.post_of("for the boss himself"))
         assert talk.bob.post_of("here I am")
         assert talk.said()[-1] == ("user:boss", "here I am")
         assert of(talk.nex, "here I am")["context"]
@@ -217,7 +212,7 @@ def test_a_handoff_waits_for_its_account_and_ends_when_the_person_is_deleted(
     team: Team, chief: Boss, tmp_path: Path
 ) -> None:
     talk = Talk(team, chief, tmp_path)
-    eve = Party(chief.daemon, "user:eve", chief.call("user.register", name="eve")["token"])
+    eve = person(chief.daemon, "eve")
     talk.hand(eve)
     wait_until_idle(talk.daemon)
     asked = talk.asks("before the account goes")
@@ -248,8 +243,7 @@ def test_who_got_a_conversation_gives_it_back_with_the_command_that_was_told(tal
     [first] = [text for text in told(ann) if f"{talk.conversation} " in text]
     [line] = [one for one in first.splitlines() if one.startswith("To give it back: hiboss ")]
     shell = Shell(talk.daemon.home.path)
-    words = line.removeprefix("To give it back: hiboss ").split()
-    done = shell(*words, env={"HIBOSS_TOKEN": ann.token})
+    done = shell(*line.removeprefix("To give it back: hiboss ").split(), env={"HIBOSS_TOKEN": ann.token})
     assert (done.rc, done.values("outcome")) == (0, ["applied"])
     assert talk.asks("who has it?")["to"] == talk.nex.address
     again = {"event": "stream.handoff", "to": talk.nex.address, "conversation": talk.conversation}
@@ -380,8 +374,7 @@ async def test_an_answer_to_what_was_said_in_the_place_of_an_agent_goes_to_who_h
     await daemon.register("cat")
     await hand(daemon, await club(daemon), "agent:cat")
     await daemon.send(GROUP, who="cat", text="ready")
-    first = await newest(daemon, "boss", "ready")
-    await daemon.ask("envelope.send", reply_to=first["id"], text="go on")
+    await daemon.ask("envelope.send", reply_to=(await newest(daemon, "boss", "ready"))["id"], text="go on")
     got = await newest(daemon, "cat", "go on")
     assert (got["routed_from"], got["context"], got["status"]) == ("agent:nex", False, "pending")
 
@@ -456,8 +449,7 @@ def test_a_handoff_to_somebody_who_was_in_the_group_before_ends_and_it_can_join_
         daemon.check()
     chief.send("group:past", text=f"@{nex.name} again")
     assert f"@{nex.name} again" in [one["text"] for one in ann.list()]
-    why = chief.refusal("participant.add", conversation="past", address=ann.address)
-    assert why == "cannot_be_member"
+    assert chief.refusal("participant.add", conversation="past", address=ann.address) == "cannot_be_member"
     chief.call("control.send", event="stream.handoff", conversation=conversation, to=nex.address)
     chief.call("participant.add", conversation="past", address=ann.address)
     daemon.check()

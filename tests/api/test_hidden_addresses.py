@@ -104,8 +104,7 @@ else: print("Dear boss, lin is wrong.", flush=True); wait_for("go-on")
             return "Dear boss" in "".join(heard)
 
         wait_until(live)
-        seen = lin.call("conversation.news", **{"with": kai.address}, after=10**9)
-        assert seen["run"] is None
+        assert lin.call("conversation.news", **{"with": kai.address}, after=10**9)["run"] is None
     finally:
         team.place("go-on").touch()
     wait_until_idle(team.daemon)

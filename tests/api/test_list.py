@@ -279,16 +279,6 @@ def test_a_cursor_goes_on_only_with_its_own_kind_of_list(ada: Party, bob: Party)
 # --- what came back ------------------------------------------------------------------
 
 
-def test_reading_all_up_to_an_envelope_leaves_what_came_back_after_it(ada: Party, bob: Party) -> None:
-    old, first, last = (ada.tell(bob, text=text) for text in ("old", "first", "last"))
-    bob.call("envelope.archive", ids=[old])
-    bob.call("envelope.restore", ids=[old])
-    assert bob.ids(unread=True, oldest_first=True) == [first, last, old]
-    assert bob.call("envelope.read", all=True, up_to=first)["changed"] == 1
-    assert bob.ids(unread=True, oldest_first=True) == [last, old]
-    assert bob.call("envelope.read", all=True, up_to=old)["changed"] == 2
-
-
 @pytest.mark.slow
 @frozen()
 async def test_marking_a_conversation_reads_what_woke_behind_newer_mail_of_others(
@@ -336,7 +326,6 @@ def test_a_wait_goes_on_where_a_list_of_the_inbox_or_of_unread_mail_ended(ada: P
         ada.send(bob, text=text)
     for only in ({"unread": True}, {}):
         after = bob.call("envelope.list", **only, oldest_first=True, page_size=1)["next"]
-        found = bob.call("envelope.wait", after=after)
-        assert [one["text"] for one in found["envelopes"]] == ["two"]
+        assert [one["text"] for one in bob.call("envelope.wait", after=after)["envelopes"]] == ["two"]
     other = bob.call("message.list", unread=True, page_size=1)["next"]
     assert bob.refusal("envelope.wait", after=other) == "bad_cursor"

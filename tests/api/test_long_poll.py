@@ -49,8 +49,7 @@ def test_a_send_ends_a_wait_that_found_nothing(ada: Party, bob: Party) -> None:
 
 
 def test_the_time_limit_ends_it_empty_handed(two: tuple[Party, Party]) -> None:
-    answer = waited(two[1])
-    assert answer == {"envelopes": [], "next": None, "timed_out": True, "timezone": "UTC"}
+    assert waited(two[1]) == {"envelopes": [], "next": None, "timed_out": True, "timezone": "UTC"}
 
 
 def test_deferred_mail_ends_it_when_it_arrives(ada: Party, bob: Party) -> None:
@@ -286,8 +285,7 @@ def test_a_token_that_ended_meanwhile_is_told_no_mail(daemon: RunningDaemon, ada
         fresh = boss(daemon).call("agent.token.rotate", name=bob.name)["token"]
         ada.tell(bob, text="not for the old one")
         assert [one.refusal() for one in (wait, watch, poll)] == ["bad_token"] * 3
-    renewed = Party(daemon, bob.address, fresh)
-    assert texts(renewed.call("envelope.poll")) == ["not for the old one"]
+    assert texts(Party(daemon, bob.address, fresh).call("envelope.poll")) == ["not for the old one"]
 
 
 def test_a_boss_token_that_ended_meanwhile_shows_no_other_s_mail(

@@ -11,7 +11,7 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import answers, line, started
-from tests.support.parties import Party, agents, at_once, boss, flat
+from tests.support.parties import Party, agents, at_once, boss, flat, person
 from tests.support.python_agents import Team, wait_until_idle
 from tests.support.sweeps import sweep
 
@@ -138,8 +138,7 @@ def test_a_sender_cannot_mark_for_its_recipient(ada: Party, bob: Party) -> None:
     with sweep() as row:
         for verb in OWN:
             with row(verb):
-                number = ada.tell(bob)
-                assert ada.refusal(f"envelope.{verb}", ids=[number]) == "not_found"
+                assert ada.refusal(f"envelope.{verb}", ids=[ada.tell(bob)]) == "not_found"
 
 
 def test_only_the_sender_can_cancel_and_all_or_nothing(ada: Party, bob: Party, eve: Party) -> None:
@@ -192,8 +191,7 @@ def test_what_failed_cannot_be_acknowledged_or_cancelled(ada: Party, bob: Party,
 def test_of_ack_and_cancel_at_once_one_wins(ada: Party, bob: Party) -> None:
     for number in [ada.tell(bob) for _ in range(10)]:
         results = at_once([lambda n=number: mark(bob, "ack", n), lambda n=number: mark(ada, "cancel", n)])
-        refused = [one.stable_code for one in results if isinstance(one, Answered)]
-        assert refused == ["too_late"]
+        assert [one.stable_code for one in results if isinstance(one, Answered)] == ["too_late"]
         winner = "cancelled" if isinstance(results[0], Answered) else "done"
         assert bob.get(number)["status"] == winner
 
@@ -221,8 +219,7 @@ def test_ack_all_up_to_one_leaves_what_came_later(ada: Party, bob: Party) -> Non
 
 def test_ack_all_up_to_a_foreign_one_is_not_found(ada: Party, bob: Party, eve: Party) -> None:
     own, foreign = ada.tell(bob), ada.tell(eve)
-    outgoing = bob.tell(ada)
-    for bad in (foreign, outgoing, "e999999"):
+    for bad in (foreign, bob.tell(ada), "e999999"):
         assert bob.refusal("envelope.ack", all=True, up_to=bad) == "not_found"
     assert bob.get(own)["status"] == "pending"
 
@@ -274,8 +271,7 @@ def test_the_boss_acts_for_others_with_an_address_and_only_with_it(ada: Party, b
     for verb in ("read", "archive", "restore", "ack"):
         assert mark(chief, verb, number, address=bob.address) == 1
     assert bob.get(number)["acked_at"]
-    last = ada.tell(bob)
-    assert chief.call("envelope.ack", all=True, up_to=last, address=bob.address) == {"changed": 1}
+    assert chief.call("envelope.ack", all=True, up_to=ada.tell(bob), address=bob.address) == {"changed": 1}
 
 
 def test_an_agent_may_not_act_for_others(ada: Party, bob: Party) -> None:
@@ -404,11 +400,10 @@ def test_the_boss_marks_in_the_box_that_is_named_and_by_default_in_his_own(
 def test_a_person_besides_the_boss_marks_only_what_it_got(
     daemon: RunningDaemon, ada: Party, bob: Party
 ) -> None:
-    token = boss(daemon).call("user.register", name=f"of-{bob.name}")["token"]
-    person = Party(daemon, f"user:of-{bob.name}", token)
-    own, foreign = ada.send(person)["message"], ada.send(bob)["message"]
-    assert mark(person, "archive", own) == 1
-    assert person.refusal("envelope.archive", ids=[foreign]) == "not_found"
+    ann = person(daemon)
+    own, foreign = ada.send(ann)["message"], ada.send(bob)["message"]
+    assert mark(ann, "archive", own) == 1
+    assert ann.refusal("envelope.archive", ids=[foreign]) == "not_found"
 
 
 def test_a_run_marks_in_the_box_of_its_agent(team: Team, chief: Party) -> None:
@@ -443,8 +438,7 @@ def test_a_renamed_or_later_agent_of_the_same_name_does_not_inherit_it(
 ) -> None:
     sent = ada.send(bob)
     boss(daemon).call("agent.delete", name=bob.name)
-    token = boss(daemon).call("agent.register", name=bob.name)["token"]
-    later = Party(daemon, bob.address, token)
+    later = Party(daemon, bob.address, boss(daemon).call("agent.register", name=bob.name)["token"])
     assert later.refusal("envelope.read", ids=[sent["message"]]) == "not_found"
 
 

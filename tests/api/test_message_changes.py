@@ -12,7 +12,7 @@ import pytest
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agents, boss
-from tests.support.python_agents import Boss, Team, wait_until_idle
+from tests.support.python_agents import Boss, Team
 from tests.support.scripted_channels import notices
 from tests.support.waits import wait_until
 
@@ -142,8 +142,7 @@ async def test_what_was_deleted_for_itself_in_the_same_millisecond_stays_deleted
     await daemon.ask("message.delete", "boss", id=f"m{told}")
     await daemon.ask("message.delete", "boss", id=f"m{sent[0]}")
     await daemon.ask("message.restore", "boss", id=f"m{sent[0]}")
-    deleted = daemon.rows("SELECT id FROM message WHERE deleted_at IS NOT NULL")
-    assert [row[0] for row in deleted] == [told]
+    assert [row[0] for row in daemon.rows("SELECT id FROM message WHERE deleted_at IS NOT NULL")] == [told]
 
 
 def test_a_notice_that_mail_was_not_acknowledged_goes_with_the_mail(
@@ -165,14 +164,12 @@ def test_a_paused_agent_does_not_get_the_new_wording_of_what_was_deleted(
 ) -> None:
     team, chief = Team(daemon, tmp_path), Boss(daemon)
     worker = team.hire('note(TEXTS); print("fine")')
-    sent = chief.say(worker, text="do A")
-    wait_until_idle(daemon)
+    sent = chief.say_and_wait(worker, text="do A")
     chief.call("agent.pause", name=worker.name)
     chief.call("message.edit", id=sent["message"], text="do B instead")
     chief.call("message.delete", id=sent["message"])
     chief.call("agent.resume", name=worker.name)
-    chief.say(worker, text="go on")
-    wait_until_idle(daemon)
+    chief.say_and_wait(worker, text="go on")
     assert worker.program.notes() == [["do A"], ["go on"]]
     assert "do B instead" not in str(worker.program.turns())
 

@@ -16,6 +16,12 @@ from tests.support.scripted_channels import notices
 from tests.support.waits import wait_until
 
 
+@pytest.fixture
+def team(daemon: RunningDaemon, tmp_path: Path) -> Team:
+    """One for each test: programs wait for files."""
+    return Team(daemon, tmp_path)
+
+
 def wordings(daemon: RunningDaemon, message: str) -> list[str]:
     """Return all wordings of a message, the oldest first."""
     with daemon.database() as database:
@@ -57,8 +63,7 @@ def test_files_stay_and_a_message_with_files_needs_no_text(tmp_path: Path, ada: 
     number = ada.tell(bob, text="the plan", attachments=[str(file)])
     ada.call("message.edit", id=number, text="")
     assert [one["name"] for one in bob.get(number)["attachments"]] == ["plan.txt"]
-    plain = ada.tell(bob, text="words")
-    assert ada.refusal("message.edit", id=plain, text=" ") == "empty_message"
+    assert ada.refusal("message.edit", id=ada.tell(bob, text="words"), text=" ") == "empty_message"
 
 
 def test_only_the_author_edits_also_not_the_boss(daemon: RunningDaemon) -> None:
@@ -83,23 +88,17 @@ def test_an_agent_that_has_read_it_gets_a_note_and_one_that_has_not_gets_none(
     assert not notices(eve) and not notices(ada)
 
 
-def test_what_the_boss_edits_is_a_new_turn_for_an_agent_that_has_answered(
-    daemon: RunningDaemon, tmp_path: Path
-) -> None:
-    team, chief = Team(daemon, tmp_path), Boss(daemon)
+def test_what_the_boss_edits_is_a_new_turn_for_an_agent_that_has_answered(team: Team, chief: Boss) -> None:
     worker = team.hire('print("you said:", TEXTS[-1])')
-    sent = chief.say(worker, text="at four")
-    wait_until_idle(daemon)
-    chief.call("message.edit", id=sent["message"], text="at five")
-    wait_until_idle(daemon)
+    sent = chief.say_and_wait(worker, text="at four")
+    chief.call_and_wait("message.edit", id=sent["message"], text="at five")
     assert [one["text"] for one in chief.heard(worker)] == ["you said: at four", "you said: at five"]
     assert f'note: "a new wording of {sent["message"]}"' in worker.program.turns()[-1]
 
 
 def test_edits_of_the_boss_before_the_next_turn_are_one_new_wording(
-    daemon: RunningDaemon, tmp_path: Path
+    daemon: RunningDaemon, team: Team, chief: Boss
 ) -> None:
-    team, chief = Team(daemon, tmp_path), Boss(daemon)
     worker = team.hire('note(TEXTS); wait_for("go"); print("fine")')
     sent = chief.say(worker, text="at four")
     wait_until(lambda: len(worker.program.notes()) == 1)
@@ -117,14 +116,12 @@ def test_what_is_deferred_arrives_with_the_new_text(ada: Party, bob: Party) -> N
     assert bob.refusal("message.edit", id=number, text="x") == "not_found"
 
 
-def test_a_run_edits_what_it_sent(daemon: RunningDaemon, tmp_path: Path) -> None:
-    team, chief = Team(daemon, tmp_path), Boss(daemon)
+def test_a_run_edits_what_it_sent(team: Team, chief: Boss) -> None:
     worker = team.hire(
         'sent = send("user:boss", "half done"); call("message.edit", id=sent["message"], text="done"); '
         'print("NO_REPLY")'
     )
-    chief.say(worker, text="work")
-    wait_until_idle(daemon)
+    chief.say_and_wait(worker, text="work")
     assert [one["text"] for one in chief.heard(worker)] == ["done"]
 
 
@@ -219,8 +216,7 @@ def test_what_waits_is_cancelled_and_what_was_read_stays_done(daemon: RunningDae
     states = [boss(daemon).get(number)["status"] for number in sent["ids"]]
     assert states == ["done", "pending", "cancelled", "done"]
     assert low.list(unread=True) == [] and low.call("envelope.claim")["envelopes"] == []
-    claimed = eve.list(status="pending")
-    assert [(one["text"], one["deleted"]) for one in claimed] == [("", True)]
+    assert [(one["text"], one["deleted"]) for one in eve.list(status="pending")] == [("", True)]
 
 
 def test_what_is_deferred_never_arrives(ada: Party, bob: Party) -> None:
@@ -263,22 +259,19 @@ def test_it_can_be_neither_edited_nor_answered_nor_reacted_to(ada: Party, bob: P
 # --- agents that are given turns -----------------------------------------------------------
 
 
-def test_an_agent_whose_turn_has_not_begun_is_not_given_it(daemon: RunningDaemon, tmp_path: Path) -> None:
-    team, chief = Team(daemon, tmp_path), Boss(daemon)
+def test_an_agent_whose_turn_has_not_begun_is_not_given_it(team: Team, chief: Boss) -> None:
     worker = team.hire('note(TEXTS); print("fine")')
     chief.call("agent.pause", name=worker.name)
     first = chief.say(worker, text=WORDS)
     chief.say(worker, text="the other")
     assert deleted(chief, first["message"]) == (True, 1, 0, 0)
-    chief.call("agent.resume", name=worker.name)
-    wait_until_idle(daemon)
+    chief.call_and_wait("agent.resume", name=worker.name)
     assert worker.program.notes() == [["the other"]]
 
 
 def test_a_running_turn_keeps_it_and_a_failed_one_does_not_give_it_again(
-    daemon: RunningDaemon, tmp_path: Path
+    daemon: RunningDaemon, team: Team, chief: Boss
 ) -> None:
-    team, chief = Team(daemon, tmp_path), Boss(daemon)
     worker = team.hire('note(TEXTS); wait_for("go"); sys.exit(1)')
     sent = chief.say(worker, text=WORDS)
     wait_until(lambda: len(worker.program.notes()) == 1)
@@ -292,8 +285,7 @@ def test_a_running_turn_keeps_it_and_a_failed_one_does_not_give_it_again(
     wait_until(lambda: chief.get(sent["ids"][0])["status"] == "cancelled")  # when it would be given again
 
 
-def test_a_completed_turn_with_it_is_done(daemon: RunningDaemon, tmp_path: Path) -> None:
-    team, chief = Team(daemon, tmp_path), Boss(daemon)
+def test_a_completed_turn_with_it_is_done(team: Team, chief: Boss) -> None:
     worker = team.hire('note("here"); wait_for("go"); print("done")')
     sent = chief.say(worker, text=WORDS)
     wait_until(lambda: bool(worker.program.notes()))
@@ -303,13 +295,9 @@ def test_a_completed_turn_with_it_is_done(daemon: RunningDaemon, tmp_path: Path)
     assert chief.get(sent["ids"][0])["status"] == "done"
 
 
-def test_the_final_text_of_a_run_that_deleted_the_same_text_is_sent(
-    daemon: RunningDaemon, tmp_path: Path
-) -> None:
-    team, chief = Team(daemon, tmp_path), Boss(daemon)
+def test_the_final_text_of_a_run_that_deleted_the_same_text_is_sent(team: Team, chief: Boss) -> None:
     worker = team.hire(
         'sent = send("user:boss", "all done"); call("message.delete", id=sent["message"]); print("all done")'
     )
-    chief.say(worker, text="work")
-    wait_until_idle(daemon)
+    chief.say_and_wait(worker, text="work")
     assert [one["text"] for one in chief.heard(worker)] == ["", "all done"]

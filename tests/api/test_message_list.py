@@ -12,6 +12,7 @@ from hiboss.store.list_query import FLAT
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agents, boss
+from tests.support.raising import raised
 from tests.support.sweeps import sweep
 
 Message = dict[str, Any]
@@ -231,14 +232,12 @@ def test_a_filter_that_is_not_flat_needs_a_flat_one_beside_it(ada: Party, bob: P
         ):
             with row(broad):
                 assert ada.refusal("message.list", **broad) == "too_broad"
-                sent = bob.send(ada)
-                ada.call("message.list", **broad, thread_id=sent["thread"])
+                ada.call("message.list", **broad, thread_id=bob.send(ada)["thread"])
 
 
 def test_the_error_names_every_filter_that_would_do(two: tuple[Party, Party]) -> None:
-    with pytest.raises(Answered) as caught:
-        two[0].call("message.list", type="text")
-    assert all(name in str(caught.value) for names in FLAT.values() for name in names)
+    error = raised(Answered, two[0].call, "message.list", type="text")
+    assert all(name in str(error) for names in FLAT.values() for name in names)
 
 
 def test_the_boss_may_list_what_anybody_wrote(ada: Party, bob: Party) -> None:

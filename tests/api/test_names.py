@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hiboss.core.errors import DaemonUnreachable
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.clubs import person
-from tests.support.parties import Party, agent, agents, boss, stored
+from tests.support.parties import Party, agent, agents, boss, person, stored
+from tests.support.raising import raised
 
 
 def delete(daemon: RunningDaemon, party: Party) -> None:
@@ -196,9 +194,8 @@ def test_an_agent_allowed_to_change_itself_may_write_its_name_in_any_form(
 
 def test_a_mistyped_whole_address_of_an_agent_is_told_with_the_nearest_name(daemon: RunningDaemon) -> None:
     agent(daemon, "moe")
-    with pytest.raises(Answered, match=r"did you mean moe\?") as caught:
-        boss(daemon).call("agent.status", name="agent:mo")
-    assert caught.value.stable_code == "unknown_agent"
+    error = raised(Answered, boss(daemon).call, "agent.status", says=r"did you mean moe\?", name="agent:mo")
+    assert error.stable_code == "unknown_agent"
 
 
 # --- the provider that an option implies ---------------------------------------------

@@ -10,8 +10,9 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import ask, code, line
-from tests.support.parties import Party, agent, boss
+from tests.support.parties import Party, agent, boss, person
 from tests.support.python_agents import QUIET, Boss, Team, texts, wait_until_idle
+from tests.support.raising import raised
 
 TOKYO = timedelta(hours=9)
 ADA: dict[str, Any] = {"name": "Ada", "address": "user:boss", "timezone": "UTC"}
@@ -32,9 +33,7 @@ def offset(text: str) -> timedelta | None:
 def test_everybody_with_a_token_may_know_who_the_boss_is(daemon: RunningDaemon) -> None:
     assert agent(daemon).call("boss.get") == {**ADA, **HIDDEN}  # where is not theirs to know
     assert boss(daemon).call("boss.get") == {**ADA, **NOWHERE}
-    with pytest.raises(Answered) as caught:
-        daemon.call("boss.get")
-    assert caught.value.stable_code == "no_token"
+    assert raised(Answered, daemon.call, "boss.get").stable_code == "no_token"
 
 
 def test_the_boss_alone_changes_the_boss(daemon: RunningDaemon) -> None:
@@ -136,14 +135,8 @@ def test_the_boss_gets_a_new_token_from_the_daemon(daemon: RunningDaemon) -> Non
 # --- people --------------------------------------------------------------------------------------
 
 
-def person(ada: Boss, name: str, **fields: Any) -> Party:
-    answer = ada.call("user.register", name=name, **fields)
-    assert answer["token"].startswith("hbu_")
-    return Party(ada.daemon, f"user:{name}", answer["token"])
-
-
 def test_a_person_converses_with_an_agent(team: Team, chief: Boss) -> None:
-    carol = person(chief, "carol", display="Carol C.")
+    carol = person(chief.daemon, "carol", display="Carol C.")
     kai = team.hire('print("Hello " + re.search("from-name: (.*)", TURN)[1])')
     sent = carol.send(kai, text="good morning")
     wait_until_idle(chief.daemon)
@@ -161,8 +154,7 @@ def test_a_person_converses_with_an_agent(team: Team, chief: Boss) -> None:
 
 
 def test_people_are_listed_and_told_apart_from_agents(team: Team, chief: Boss) -> None:
-    dan = person(chief, "dan")
-    users = {one["name"]: one for one in dan.call("user.list")["users"]}
+    users = {one["name"]: one for one in person(chief.daemon, "dan").call("user.list")["users"]}
     assert users["dan"] == users["dan"] | {"address": "user:dan", "display": "dan", "boss": False}
     assert users["boss"]["boss"] and next(iter(users)) == "boss"
     kai = team.hire(QUIET)
@@ -174,9 +166,8 @@ def test_people_are_listed_and_told_apart_from_agents(team: Team, chief: Boss) -
 
 
 def test_a_person_may_not_do_what_the_boss_may(team: Team, chief: Boss) -> None:
-    erin, kai = person(chief, "erin"), team.hire(QUIET)
-    chief.say(kai)
-    wait_until_idle(chief.daemon)
+    erin, kai = person(chief.daemon, "erin"), team.hire(QUIET)
+    chief.say_and_wait(kai)
     [run] = kai.runs()
     for method, params in (
         ("user.register", {"name": "frank"}),
@@ -195,7 +186,7 @@ def test_a_person_may_not_do_what_the_boss_may(team: Team, chief: Boss) -> None:
 
 
 def test_a_new_token_ends_the_one_before(chief: Boss) -> None:
-    gina = person(chief, "gina")
+    gina = person(chief.daemon, "gina")
     answer = chief.call("user.token.rotate", name="gina")
     assert answer["revoked"] == 1 and gina.refusal("agent.self") == "bad_token"
     gina.token = answer["token"]
@@ -204,7 +195,7 @@ def test_a_new_token_ends_the_one_before(chief: Boss) -> None:
 
 
 def test_a_person_who_left_has_no_token_and_is_nobodys_correspondent(team: Team, chief: Boss) -> None:
-    hugo, kai = person(chief, "hugo"), team.hire(QUIET)
+    hugo, kai = person(chief.daemon, "hugo"), team.hire(QUIET)
     hugo.send(kai, text="goodbye")
     wait_until_idle(chief.daemon)
     assert chief.call("user.delete", name="hugo") == {"name": "hugo", "deleted": True}
@@ -216,27 +207,13 @@ def test_a_person_who_left_has_no_token_and_is_nobodys_correspondent(team: Team,
         == chief.refusal("user.delete", name="boss")
         == "unknown_user"
     )
-    again = person(chief, "hugo")
+    again = person(chief.daemon, "hugo")
     assert (
         again.list() == [] and again.call("conversation.messages", **{"with": kai.address})["envelopes"] == []
     )
 
 
 # --- conversations -------------------------------------------------------------------------------
-
-
-def test_what_was_said_is_read_from_the_end_in_pages(two: tuple[Party, Party]) -> None:
-    kai, zoe = two
-    said = [
-        one.send(other, text=str(number)) and str(number)
-        for number, (one, other) in enumerate([two, two[::-1]] * 3)
-    ]
-    page = kai.call("conversation.messages", **{"with": zoe.address}, page_size=4)
-    assert (texts(page["envelopes"]), page["more"], page["last"]) == (said[2:], True, 6)
-    first = page["envelopes"][0]["seq"]
-    page = kai.call("conversation.messages", **{"with": zoe.address}, page_size=4, before=first)
-    assert (texts(page["envelopes"]), page["more"]) == (said[:2], False)
-    assert zoe.call("conversation.messages", **{"with": kai.address})["conversation"] == page["conversation"]
 
 
 def test_nothing_was_said_yet(two: tuple[Party, Party]) -> None:
@@ -252,8 +229,7 @@ def test_nothing_was_said_yet(two: tuple[Party, Party]) -> None:
 
 def test_nobody_follows_what_others_say(team: Team, chief: Boss) -> None:
     kai, zoe = team.hire(QUIET), agent(chief.daemon)
-    chief.say(kai, text="between us")
-    wait_until_idle(chief.daemon)
+    chief.say_and_wait(kai, text="between us")
     found = zoe.call("conversation.news", **{"with": kai.address}, after=0)
     assert found["envelopes"] == [] and found["run"] is None
     assert (

@@ -26,8 +26,7 @@ def test_mail_is_announced_once(ada: Party, bob: Party) -> None:
     ada.tell(bob, text="one")
     first = bob.call(POLL)
     assert texts(first) == ["one"] and first["timed_out"] is False
-    again = bob.call(POLL)
-    assert again == {"envelopes": [], "next": None, "timed_out": True, "timezone": "UTC"}
+    assert bob.call(POLL) == {"envelopes": [], "next": None, "timed_out": True, "timezone": "UTC"}
     ada.tell(bob, text="two")
     assert poll(bob) == ["two"]
 
@@ -117,8 +116,7 @@ async def test_mail_whose_lease_ended_is_announced_once_to_each_session(daemon: 
         assert texts(await daemon.ask(POLL, "bob", session=session)) == ["leased"]
         assert texts(await daemon.ask(POLL, "bob", session=session)) == []
     assert texts(await daemon.ask(POLL, "bob", session="new")) == ["other", "leased"]
-    claimed = await daemon.ask("envelope.claim", "bob")
-    assert texts(claimed) == ["leased", "other"]
+    assert texts(await daemon.ask("envelope.claim", "bob")) == ["leased", "other"]
 
 
 def test_a_wait_after_a_cursor_sees_mail_that_came_back(ada: Party, bob: Party) -> None:
@@ -192,8 +190,7 @@ def test_many_polls_at_once_announce_everything_once(ada: Party, bob: Party) -> 
             found += page
         return found
 
-    told = flat(at_once([follow] * 6))
-    assert sorted(told, key=int) == [str(i) for i in range(60)]
+    assert sorted(flat(at_once([follow] * 6)), key=int) == [str(i) for i in range(60)]
 
 
 # --- the daemon keeps it -------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.live_places import LivePlace
 from tests.support.parties import Party, agent, boss
-from tests.support.python_agents import Boss, Team, wait_until_idle
+from tests.support.python_agents import Boss, Team
 from tests.support.scripted_channels import envelope_error, lane_error, notices
 from tests.support.waits import wait_until
 
@@ -18,9 +18,7 @@ REACTS = ("react", "threads")
 
 
 def bound(daemon: RunningDaemon, directory: Path, *capabilities: str, **settings: Any) -> LivePlace:
-    place = LivePlace(directory, *(capabilities or REACTS), **settings)
-    place.bound(daemon)
-    return place
+    return LivePlace(directory, *(capabilities or REACTS), **settings).bound(daemon)
 
 
 def on(party: Party, number: str) -> list[tuple[str, str | None, bool]]:
@@ -74,9 +72,7 @@ def test_a_name_that_is_given_to_another_agent_has_no_reaction(
     number = ada.tell(bob, text="hello")
     bob.call("reaction.set", id=number, emoji="👍")
     boss(daemon).call("agent.delete", name=bob.name)
-    namesake = agent(daemon, bob.name)
-    message = ada.get(number)["message"]
-    assert namesake.refusal("reaction.remove", id=message) == "not_found"
+    assert agent(daemon, bob.name).refusal("reaction.remove", id=ada.get(number)["message"]) == "not_found"
     assert on(ada, number) == [("👍", bob.address, False)]
 
 
@@ -85,14 +81,12 @@ def test_the_agent_that_wrote_a_message_sees_it_in_its_next_turn_once(
 ) -> None:
     team, chief = Team(daemon, tmp_path), Boss(daemon)
     worker = team.hire('print("the build is green")')
-    chief.say(worker, text="well?")
-    wait_until_idle(daemon)
+    chief.say_and_wait(worker, text="well?")
     [answer] = chief.heard(worker)
     chief.call("reaction.set", id=answer["id"], emoji="👍")
     worker.call("reaction.set", id=answer["message"], emoji="🎉")  # its own: it knows of it
     for _ in range(2):
-        chief.say(worker, text="and now?")
-        wait_until_idle(daemon)
+        chief.say_and_wait(worker, text="and now?")
     _, second, third = worker.program.turns()
     assert f'reactions:\n- {answer["message"]} 👍 Ada [boss]: "the build is green"\n' in second
     assert "🎉" not in second and "reactions:" not in third
@@ -106,8 +100,7 @@ def test_the_account_of_an_agent_shows_its_reaction_and_takes_it_back(
 ) -> None:
     place = bound(daemon, tmp_path)
     number = received(place)
-    answer = place.owner.call("reaction.set", id=number, emoji="👍")
-    assert answer["shown_in"] == [place.address]
+    assert place.owner.call("reaction.set", id=number, emoji="👍")["shown_in"] == [place.address]
     wait_until(lambda: len(place.signs("react")) == 1)
     place.owner.call("reaction.remove", id=number)
     wait_until(lambda: len(place.signs("react")) == 2)
@@ -168,8 +161,7 @@ def test_a_post_of_another_account_in_a_group_gets_the_reaction_and_an_own_one_d
     own = mine.owner.send(to, theirs.owner, text="mine")
     wait_until(lambda: "for both" in theirs.texts() and "mine" in mine.texts())
     theirs.wait_for_status(sent["ids"][0], "done")
-    answer = mine.owner.call("reaction.set", id=sent["message"], emoji="👍")
-    assert answer["shown_in"] == [to]
+    assert mine.owner.call("reaction.set", id=sent["message"], emoji="👍")["shown_in"] == [to]
     assert mine.owner.call("reaction.set", id=own["message"], emoji="🎉")["shown_in"] == []
     wait_until(lambda: bool(mine.signs("react")))
     wait_until(lambda: not left(daemon))

@@ -11,7 +11,7 @@ import pytest
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.daemons import daemon_with, started
 from tests.support.followers import following
-from tests.support.parties import Party, agent, agents, at_once, boss
+from tests.support.parties import Party, agent, agents, at_once, boss, person
 from tests.support.python_agents import QUIET, Boss, Team, wait_until_idle
 from tests.support.waits import wait_until
 
@@ -78,8 +78,7 @@ def test_up_to_the_envelope_of_another_one_or_one_that_has_not_arrived_is_not_fo
     ada: Party, bob: Party, eve: Party
 ) -> None:
     own, foreign, sent = ada.tell(bob), ada.tell(eve), bob.tell(ada)
-    deferred = bob.tell(bob, deliver_at="+1h")
-    for number in (foreign, sent, deferred, "e999999"):
+    for number in (foreign, sent, bob.tell(bob, deliver_at="+1h"), "e999999"):
         assert bob.refusal("envelope.read", all=True, up_to=number) == "not_found"
     assert bob.get(own)["read_at"] is None and eve.get(foreign)["read_at"] is None
 
@@ -218,8 +217,7 @@ def test_waiting_listing_showing_and_claiming_note_nobody(ada: Party, bob: Party
 
 def test_what_a_run_has_read_is_read_in_the_session_of_that_run(team: Team, chief: Boss) -> None:
     kai = team.hire(QUIET)
-    number = chief.say(kai)["ids"][0]
-    wait_until_idle(chief.daemon)
+    number = chief.say_and_wait(kai)["ids"][0]
     [run] = kai.runs()
     assert readers(kai, number) == [(kai.address, run["id"])]
 
@@ -231,8 +229,7 @@ def test_a_mark_by_the_token_of_a_run_is_in_its_session(team: Team, chief: Boss)
     first = other.tell(kai, text="a note")
     kai.call("envelope.snooze", ids=[first], until="+1h")
     chief.call("agent.resume", name=kai.name)
-    chief.say(kai)
-    wait_until_idle(chief.daemon)
+    chief.say_and_wait(kai)
     kai.call("envelope.unsnooze", ids=[first])
     wait_until(lambda: len(kai.runs()) == 2)
     wait_until_idle(chief.daemon)
@@ -367,10 +364,9 @@ def test_only_the_boss_may_ask_for_that_of_others(ada: Party, bob: Party, chief:
 def test_a_person_and_a_deleted_agent_have_a_number_too(
     daemon: RunningDaemon, ada: Party, bob: Party, chief: Party
 ) -> None:
-    token = chief.call("user.register", name=f"of-{ada.name}")["token"]
-    person = Party(daemon, f"user:of-{ada.name}", token)
-    ada.send(person, bob)
-    assert number_unread(person) == 1
+    ann = person(daemon)
+    ada.send(ann, bob)
+    assert number_unread(ann) == 1
     chief.call("agent.delete", name=bob.name)
     assert number_unread(chief, address=bob.address) == 1
     later = Party(daemon, bob.address, chief.call("agent.register", name=bob.name)["token"])

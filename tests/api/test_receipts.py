@@ -206,8 +206,7 @@ async def test_mail_for_a_deleted_agent_has_failed_and_says_why(daemon: InProces
         "failed",
         "recipient_deleted: the agent was deleted",
     )
-    of_sender = await asked(daemon, number, "nex")
-    assert step(of_sender, "failed")["text"] == "recipient_deleted"
+    assert step((await asked(daemon, number, "nex")), "failed")["text"] == "recipient_deleted"
 
 
 # --- channels ------------------------------------------------------------------------

@@ -9,16 +9,14 @@ import pytest
 
 from hiboss.core.shortening import shorten
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.clubs import person
-from tests.support.parties import Party, agent, boss
+from tests.support.parties import Party, agent, boss, person
 from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
 from tests.support.waits import wait_until
 
 
 def answered(ada: Boss, who: PythonAgent, text: str = "hello") -> list[str]:
     """Say something and hear what comes back."""
-    ada.say(who, text=text)
-    wait_until_idle(ada.daemon)
+    ada.say_and_wait(who, text=text)
     return texts(ada.heard(who))
 
 
@@ -27,8 +25,7 @@ def answered(ada: Boss, who: PythonAgent, text: str = "hello") -> list[str]:
 
 def test_a_final_text_is_the_reply_and_made_by_a_machine(team: Team, chief: Boss) -> None:
     kai = team.hire('print("Four.")')
-    asked = chief.say(kai, text="two and two?")
-    wait_until_idle(chief.daemon)
+    asked = chief.say_and_wait(kai, text="two and two?")
     [reply] = chief.heard(kai)
     [run] = kai.runs()
     assert reply["text"] == "Four." and reply["to"] == "user:boss" and reply["auto"]
@@ -73,14 +70,12 @@ def test_the_silent_word_is_sent_nowhere(team: Team, chief: Boss, said: str) -> 
 
 
 def test_the_silent_word_among_others_is_a_text(team: Team, chief: Boss) -> None:
-    kai = team.hire('print("I never say NO_REPLY.")')
-    assert answered(chief, kai) == ["I never say NO_REPLY."]
+    assert answered(chief, team.hire('print("I never say NO_REPLY.")')) == ["I never say NO_REPLY."]
 
 
 def test_nothing_to_say_is_a_turn_that_went_well(team: Team, chief: Boss) -> None:
     kai = team.hire('print("  \\n")')
-    number = chief.say(kai)["ids"][0]
-    wait_until_idle(chief.daemon)
+    number = chief.say_and_wait(kai)["ids"][0]
     [run] = kai.runs()
     assert (run["status"], run["answer"], chief.heard(kai)) == ("completed", None, [])
     assert (
@@ -151,8 +146,7 @@ send("{pull.address}", "without")
 send("{pull.address}", "with", trace_id=trace)
 note(send("{pull.address}", "foreign", trace_id="mine"))
 """)
-    asked = chief.say(kai)
-    wait_until_idle(chief.daemon)
+    asked = chief.say_and_wait(kai)
     [run] = kai.runs()
     found = pull.list(oldest_first=True)
     assert texts(found) == ["without", "with"]
@@ -165,8 +159,7 @@ note(send("{pull.address}", "foreign", trace_id="mine"))
 def test_a_trace_the_boss_gave_is_kept_along_the_way(team: Team, chief: Boss) -> None:
     zoe = team.hire('print("fine")')
     kai = team.hire(f'send("{zoe.address}", "and you?") if "how" in TEXTS[0] else print(TEXTS[0])')
-    chief.say(kai, text="how are you?", trace_id="spring")
-    wait_until_idle(chief.daemon)
+    chief.say_and_wait(kai, text="how are you?", trace_id="spring")
     runs = chief.call("run.list", trace="spring")["runs"]
     [trace] = {one["trace"] for one in runs}
     assert trace.startswith("user:boss/spring/m")
@@ -187,8 +180,7 @@ def test_what_is_sent_outside_a_run_begins_a_new_errand(two: tuple[Party, Party]
 
 def test_the_token_of_a_run_ends_with_the_run(team: Team, chief: Boss) -> None:
     kai = team.hire('note([os.environ["HIBOSS_TOKEN"], call("agent.self")])')
-    chief.say(kai)
-    wait_until_idle(chief.daemon)
+    chief.say_and_wait(kai)
     [[token, self]] = kai.program.notes()
     assert token.startswith("hbr_") and (self["kind"], self["address"]) == ("run", kai.address)
     late = Party(chief.daemon, kai.address, token)
@@ -198,8 +190,7 @@ def test_the_token_of_a_run_ends_with_the_run(team: Team, chief: Boss) -> None:
 
 def test_the_token_of_a_run_ends_also_when_it_fails(team: Team, chief: Boss) -> None:
     kai = team.hire('note(os.environ["HIBOSS_TOKEN"]); sys.exit(1)')
-    chief.say(kai)
-    wait_until_idle(chief.daemon)
+    chief.say_and_wait(kai)
     [token] = kai.program.notes()
     assert Party(chief.daemon, kai.address, token).refusal("agent.self") == "bad_token"
     assert kai.runs()[0]["status"] == "failed"
@@ -233,8 +224,7 @@ else: print("kai: " + TEXTS[0])
 if "please" in TEXTS[0]: send("{kai.address}", "please, kai")
 else: print("nex: " + TEXTS[0])
 """)
-    asked = chief.say(nex, text="please, nex")
-    wait_until_idle(chief.daemon)
+    asked = chief.say_and_wait(nex, text="please, nex")
     [reply] = chief.heard(nex)
     assert (reply["text"], reply["reply_to"]) == ("nex: kai: zoe: it is done", asked["message"])
     runs = chief.call("run.list", trace=asked["message"])["runs"]
@@ -265,14 +255,11 @@ if results: print(" & ".join(results))
     chief.call("agent.pause", name=kai.name)
     chief.say(nex, text="errand of the boss")
     bob.send(nex, text="errand of bob")
-    chief.say(nex, text="another errand of the boss")
-    wait_until_idle(chief.daemon)
+    chief.say_and_wait(nex, text="another errand of the boss")
     chief.call("agent.pause", name=nex.name)
-    chief.call("agent.resume", name=kai.name)
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("agent.resume", name=kai.name)
     assert chief.status(nex)["due"] == 3
-    chief.call("agent.resume", name=nex.name)
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("agent.resume", name=nex.name)
     assert sorted(" & ".join(texts(chief.heard(nex))).split(" & ")) == [
         "result of another errand of the boss",
         "result of errand of the boss",
@@ -289,14 +276,11 @@ if "go" in TEXTS[0]: send("{kai.address}", "work")
 else: print("heard: " + " + ".join(TEXTS))
 """)
     chief.call("agent.pause", name=kai.name)
-    chief.say(nex, text="go")
-    wait_until_idle(chief.daemon)
+    chief.say_and_wait(nex, text="go")
     chief.call("agent.pause", name=nex.name)
-    chief.call("agent.resume", name=kai.name)
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("agent.resume", name=kai.name)
     asked = kai.send(nex, text="a question")
-    chief.call("agent.resume", name=nex.name)
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("agent.resume", name=nex.name)
     said = chief.call("conversation.messages", **{"with": nex.address}, address=kai.address)["envelopes"]
     last = said[-1]
     assert (last["from"], last["text"], last["reply_to"]) == (
@@ -309,8 +293,7 @@ else: print("heard: " + " + ".join(TEXTS))
 
 def test_a_reply_in_a_conversation_of_three_goes_to_the_two_others(team: Team, chief: Boss) -> None:
     kai, zoe = team.hire('print("I, kai")'), agent(chief.daemon)
-    asked = chief.say(kai, zoe, text="who is there?")
-    wait_until_idle(chief.daemon)
+    asked = chief.say_and_wait(kai, zoe, text="who is there?")
     [reply] = [one for one in zoe.list() if one["from"] == kai.address]
     [mine] = [one for one in chief.list() if one["from"] == kai.address]
     assert reply["message"] == mine["message"] and reply["conversation"] == asked["conversation"]
@@ -320,8 +303,7 @@ def test_a_reply_in_a_conversation_of_three_goes_to_the_two_others(team: Team, c
 def test_who_writes_to_one_of_three_has_not_answered_the_three(team: Team, chief: Boss) -> None:
     zoe = agent(chief.daemon)
     kai = team.hire('send("user:boss", "between us"); print("for all")')
-    chief.say(kai, zoe)
-    wait_until_idle(chief.daemon)
+    chief.say_and_wait(kai, zoe)
     assert texts([one for one in zoe.list() if one["from"] == kai.address]) == ["for all"]
 
 
@@ -337,8 +319,7 @@ def test_what_comes_of_a_note_to_oneself_goes_to_where_it_was_made(team: Team, c
 
 def test_a_note_to_oneself_made_outside_a_run_is_answered_nowhere(team: Team, chief: Boss) -> None:
     kai = team.hire('print("hm")')
-    chief.call("envelope.send", **{"from": kai.address, "to": kai.address, "text": "a thought"})
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("envelope.send", **{"from": kai.address, "to": kai.address, "text": "a thought"})
     [run] = kai.runs()
     assert (run["text"], run["answer"], run["status"]) == ("hm", None, "completed")
     assert "own notes" in run["note"]
@@ -365,8 +346,7 @@ def test_a_notice_starts_no_turn_and_comes_along_with_the_next(team: Team, chief
     kai = team.hire('print("read")')
     number = kai.tell(zoe, text="are you well?")
     wait_until(zoe.turns)
-    chief.call("run.cancel", id=zoe.runs()[0]["id"], reason="enough")
-    wait_until_idle(chief.daemon)
+    chief.call_and_wait("run.cancel", id=zoe.runs()[0]["id"], reason="enough")
     assert zoe.runs()[0]["status"] == "cancelled" and chief.get(number)["status"] == "cancelled"
     [notice] = kai.list()
     assert notice["from"] == "agent:system" and notice["status"] == "pending" and number in notice["text"]
@@ -430,8 +410,7 @@ def test_one_page_quotes_for_each_message_what_its_reader_may_see(ada: Party, bo
 
 
 def test_a_message_that_has_not_arrived_is_quoted_to_its_writer_only(ada: Party, bob: Party) -> None:
-    later = ada.tell(bob, text=SECRET, deliver_at="+1D")
-    reply = ada.tell(bob, reply_to=later, text="about tomorrow")
+    reply = ada.tell(bob, reply_to=ada.tell(bob, text=SECRET, deliver_at="+1D"), text="about tomorrow")
     assert bob.get(reply)["quote"] is None and bob.get(reply)["reply_to"]
     assert ada.get(reply)["quote"] == SECRET and SECRET not in turn_of(bob)
 

@@ -99,8 +99,7 @@ def test_a_branch_that_has_not_arrived_yet_brings_nobody_in(daemon: RunningDaemo
     ada, bob, later = agents(daemon, 3)
     first = ada.send(bob, text="a question")
     bob.send(ada, later, text="tomorrow", reply_to=first["ids"][0], deliver_at="+1h")
-    answer = reply(ada, first["message"], "now")
-    assert people_of(daemon, answer) == [bob.address]
+    assert people_of(daemon, reply(ada, first["message"], "now")) == [bob.address]
 
 
 def test_a_reply_to_my_own_message_goes_to_the_same_again(
@@ -115,9 +114,7 @@ def test_a_reply_to_my_own_message_goes_to_the_same_again(
 
 
 def test_a_note_to_myself_is_answered_to_myself(daemon: RunningDaemon, ada: Party) -> None:
-    note = ada.send(ada, text="remember")
-    answer = reply(ada, note["ids"][0])
-    assert people_of(daemon, answer) == [ada.address]
+    assert people_of(daemon, reply(ada, ada.send(ada, text="remember")["ids"][0])) == [ada.address]
 
 
 def test_people_and_the_boss_get_it_as_everybody_else(
@@ -183,8 +180,7 @@ def test_a_reply_to_a_deleted_or_foreign_message_is_not_found(
     ada.call("message.delete", id=deleted["message"])
     before = stored(daemon)
     for answered in (foreign["ids"][0], foreign["message"], deleted["ids"][0], deleted["message"], "e999999"):
-        refused = bob.refusal("envelope.send", text="?", reply_to=answered, to_sender=narrow)
-        assert refused == "not_found"
+        assert bob.refusal("envelope.send", text="?", reply_to=answered, to_sender=narrow) == "not_found"
     assert stored(daemon) == before
 
 
@@ -262,8 +258,7 @@ print({final!r})
 def test_a_reply_in_a_run_and_the_same_final_text_reach_nobody_twice(team: Team, chief: Boss) -> None:
     other = agent(chief.daemon)
     kai = hire_replier(team, "done", "done")
-    chief.say(kai, other, text="do it")
-    wait_until_idle(chief.daemon)
+    chief.say_and_wait(kai, other, text="do it")
     [run] = kai.runs()
     assert run["status"] == "completed" and "not sent" in run["note"]
     assert (
@@ -280,8 +275,7 @@ def test_the_automatic_answer_stays_in_its_conversation_though_the_thread_is_els
 ) -> None:
     hidden = agent(chief.daemon)
     kai = team.hire('print("my answer")')
-    first = chief.say(kai, text="what now?")
-    wait_until_idle(chief.daemon)
+    first = chief.say_and_wait(kai, text="what now?")
     kai.send(hidden, "user:boss", text="with somebody", reply_to=first["ids"][0])
     again = reply(chief, first["message"], "and now?", **{"from": "user:boss"}, to_sender=True)
     wait_until_idle(chief.daemon)
@@ -396,12 +390,10 @@ def test_who_left_a_group_cannot_reply_there(daemon: RunningDaemon, ada: Party, 
 def test_a_reply_of_the_boss_on_his_phone_to_a_post_of_a_group_goes_to_the_group(
     daemon: RunningDaemon, tmp_path: Path
 ) -> None:
-    phone = Phone(tmp_path)
-    phone.bound(daemon)
+    phone = Phone(tmp_path).bound(daemon)
     phone.reached()
     ada, bob = agents(daemon, 2)
-    group = club(ada, bob, "user:boss")
-    first = ada.send(group, text="the build is red")
+    first = ada.send(club(ada, bob, "user:boss"), text="the build is red")
     phone.comes_in("u1", text="mend it", reply_to=phone.post_of("the build is red"))
     wait_until(lambda: got(bob, "mend it"))
     (answered,), (beside,) = got(ada, "mend it"), got(bob, "mend it")

@@ -8,7 +8,7 @@ from typing import Any
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.followers import following
 from tests.support.parties import Envelope, Party, agent, agents, at_once
-from tests.support.python_agents import Boss, Team, texts, wait_until_idle
+from tests.support.python_agents import Boss, Team, texts
 from tests.support.waits import wait_until
 
 
@@ -44,8 +44,7 @@ def test_the_sender_sees_who_got_it_and_the_answer_comes_in_the_same_conversatio
     [number] = sent["ids"]
     route(chief, max_, envelope=number)
     assert kai.get(number)["to"] == max_.address
-    answer = max_.send(text="I do", reply_to=number)
-    assert answer["conversation"] == sent["conversation"]
+    assert max_.send(text="I do", reply_to=number)["conversation"] == sent["conversation"]
     assert texts(mail(kai)) == ["I do"] and mail(nex) == []
 
 
@@ -152,12 +151,10 @@ note(call("control.send", event="stream.route", to="{max_.address}", conversatio
 print("max has it from now on")
 """
     )
-    chief.say(nex, text="one")
-    wait_until_idle(team.daemon)
+    chief.say_and_wait(nex, text="one")
     assert nex.program.notes()[0]["code"] == "forbidden"
     chief.call("agent.permission.set", name=nex.name, level="privileged")
-    chief.say(nex, text="two")
-    wait_until_idle(team.daemon)
+    chief.say_and_wait(nex, text="two")
     chief.say(nex, text="three")
     assert nex.program.notes()[1]["outcome"] == "applied"
     assert texts(mail(max_)) == ["three"]

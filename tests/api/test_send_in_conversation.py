@@ -10,7 +10,7 @@ import pytest
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.cli import Shell
 from tests.support.daemons import started
-from tests.support.parties import Party, agent, agents, at_once, boss, stored
+from tests.support.parties import Party, agent, agents, at_once, boss, person, stored
 from tests.support.python_agents import Team, wait_until_idle
 from tests.support.scripted_channels import Place, row
 from tests.support.waits import wait_until
@@ -85,8 +85,7 @@ def test_in_a_group_it_goes_to_the_group(daemon: RunningDaemon, ada: Party, bob:
 
 
 def test_in_the_conversation_with_oneself_it_goes_to_oneself(ada: Party) -> None:
-    first = ada.send(ada)
-    assert recipients(ada.daemon, say(ada, first["conversation"])) == [ada.address]
+    assert recipients(ada.daemon, say(ada, ada.send(ada)["conversation"])) == [ada.address]
 
 
 def test_with_the_boss_it_is_in_his_box_and_his_answer_comes_back(ada: Party, chief: Party) -> None:
@@ -158,11 +157,10 @@ def test_the_boss_may_speak_in_any_group_and_as_anybody_in_theirs(
 def test_a_person_besides_the_boss_speaks_in_its_own_conversations_only(
     daemon: RunningDaemon, ada: Party, bob: Party
 ) -> None:
-    token = boss(daemon).call("user.register", name=f"of-{ada.name}")["token"]
-    person = Party(daemon, f"user:of-{ada.name}", token)
-    own, foreign = ada.send(person)["conversation"], ada.send(bob)["conversation"]
-    assert recipients(daemon, say(person, own)) == [ada.address]
-    assert refusal(person, foreign) == "not_found"
+    ann = person(daemon)
+    own, foreign = ada.send(ann)["conversation"], ada.send(bob)["conversation"]
+    assert recipients(daemon, say(ann, own)) == [ada.address]
+    assert refusal(ann, foreign) == "not_found"
 
 
 def test_a_restricted_agent_may_not_send_there_either(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
@@ -244,8 +242,7 @@ def test_attachments_and_deadlines_go_with_it(ada: Party, bob: Party, tmp_path: 
     number = ada.send(bob)["conversation"]
     file = tmp_path / "plan.txt"
     file.write_text("1. read")
-    sent = say(ada, number, attachments=[str(file)], ack_by="30m")
-    got = bob.get(sent["ids"][0])
+    got = bob.get(say(ada, number, attachments=[str(file)], ack_by="30m")["ids"][0])
     assert [one["name"] for one in got["attachments"]] == ["plan.txt"] and got["ack_by"]
 
 

@@ -151,8 +151,7 @@ def test_setup_without_a_daemon_is_the_same_setup(tmp_path: Path) -> None:
 
 def test_no_token_is_readable_anywhere_but_in_its_profile(bare: RunningDaemon) -> None:
     done = bare.call("setup.execute", timezone="UTC")
-    chief = Party(bare, "user:boss", done["boss_token"])
-    new = chief.call("agent.register", name="fresh")["token"]
+    new = Party(bare, "user:boss", done["boss_token"]).call("agent.register", name="fresh")["token"]
     tokens = [done["boss_token"], done["agent_token"], new]
     for token in tokens:
         whoami(bare, token)

@@ -205,8 +205,7 @@ def test_a_thread_that_one_may_not_see_is_not_told_from_one_that_never_was(
 
 
 def test_a_message_within_a_thread_is_no_thread_of_its_own(ada: Party, bob: Party) -> None:
-    first = ada.send(bob)
-    second = bob.send(reply_to=first["message"])
+    second = bob.send(reply_to=ada.send(bob)["message"])
     assert ada.refusal("thread.get", thread_id=f"t{second['message'][1:]}") == "not_found"
 
 
@@ -242,16 +241,14 @@ def test_the_chain_goes_from_the_first_message_to_the_one_asked_for(ada: Party, 
     third = ada.send(reply_to=second["message"], text="third")
     for given in (third["ids"][0], third["message"]):
         found = bob.call("thread.chain", id=given)
-        texts = [one["message"]["body"]["content"] for one in found["chain"]]
-        assert texts == ["root", "second", "third"]
+        assert [one["message"]["body"]["content"] for one in found["chain"]] == ["root", "second", "third"]
         assert (found["thread_id"], found["left_out"]) == (first["thread"], 0)
 
 
 def test_the_chain_has_one_gap_where_messages_are_not_for_the_caller(
     daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
 ) -> None:
-    root = ada.send(bob, eve, text="root")
-    aside = ada.send(bob, reply_to=root["message"], text="aside")
+    aside = ada.send(bob, reply_to=ada.send(bob, eve, text="root")["message"], text="aside")
     more = bob.send(ada, reply_to=aside["message"], text="more")
     back = ada.send(eve, reply_to=more["message"], text="back")
 

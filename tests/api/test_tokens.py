@@ -18,6 +18,7 @@ from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.daemons import answers, ask, code, line, set_up
 from tests.support.parties import Party, agent, at_once, boss, stored
+from tests.support.raising import raised
 from tests.support.waits import wait_until
 
 Ending = Callable[[Party, Party], Any]
@@ -297,9 +298,7 @@ def test_a_token_that_could_not_be_kept_was_not_given(daemon: RunningDaemon, chi
 
 def test_while_a_daemon_runs_nobody_rotates_beside_it(daemon: RunningDaemon) -> None:
     before = daemon.token("boss")
-    with pytest.raises(Answered) as caught:
-        call_once(daemon.home, "boss.token.rotate", {})
-    assert caught.value.stable_code == "daemon_running"
+    assert raised(Answered, call_once, daemon.home, "boss.token.rotate", {}).stable_code == "daemon_running"
     assert daemon.token("boss") == before and works(daemon, before)
 
 
@@ -308,9 +307,8 @@ def test_the_owner_of_the_home_gets_a_new_boss_token_while_no_daemon_runs(tmp_pa
     old = daemon.token("boss")
     answer = call_once(daemon.home, "boss.token.rotate", {})
     assert (answer["revoked"], answer["profile"]) == (1, daemon.home.profile("boss"))
-    with pytest.raises(Answered) as caught:
-        call_once(daemon.home, "agent.register", {"name": "kai"})
-    assert caught.value.stable_code == DaemonUnreachable.code and "agent.register" in caught.value.message
+    error = raised(Answered, call_once, daemon.home, "agent.register", {"name": "kai"})
+    assert error.stable_code == DaemonUnreachable.code and "agent.register" in error.message
     daemon.start()
     try:
         assert [works(daemon, token) for token in (old, answer["token"])] == [False, True]
@@ -321,9 +319,7 @@ def test_the_owner_of_the_home_gets_a_new_boss_token_while_no_daemon_runs(tmp_pa
 
 def test_a_home_that_is_not_set_up_has_no_token_to_rotate(tmp_path: Path) -> None:
     home = Home(str(tmp_path / "home"))
-    with pytest.raises(Answered) as caught:
-        call_once(home, "boss.token.rotate", {})
-    assert caught.value.stable_code == "not_set_up"
+    assert raised(Answered, call_once, home, "boss.token.rotate", {}).stable_code == "not_set_up"
     assert os.listdir(home.tokens) == []
 
 
@@ -332,7 +328,6 @@ def test_a_home_of_another_user_is_no_place_for_us(tmp_path: Path) -> None:
     home = set_up(tmp_path)
     before = Path(home.profile("boss")).read_text()
     os.chown(home.path, 12345, 12345)
-    with pytest.raises(Answered) as caught:
-        call_once(home, "boss.token.rotate", {})
-    assert caught.value.stable_code == "home_unusable" and "another user" in caught.value.message
+    error = raised(Answered, call_once, home, "boss.token.rotate", {})
+    assert error.stable_code == "home_unusable" and "another user" in error.message
     assert Path(home.profile("boss")).read_text() == before

@@ -121,8 +121,7 @@ def test_the_error_of_a_run_is_for_its_agent_and_the_boss(
 
 def test_a_deleted_message_shows_no_text_in_a_trace(nex: Party, kai: Party) -> None:
     number = nex.tell(kai, text="the first", subject="a subject")
-    answer = kai.send(text="the answer", reply_to=number)["ids"][0]
-    kai.call("message.delete", id=answer)
+    kai.call("message.delete", id=kai.send(text="the answer", reply_to=number)["ids"][0])
     nex.call("message.delete", id=number)
     found = trace(nex, number)
     assert (found["message"]["deleted"], found["message"]["preview"]) == (True, "")

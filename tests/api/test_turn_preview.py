@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
-import pytest
-
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.parties import Party, agent, boss
+from tests.support.raising import raised
 from tests.support.turn_reader import read_turn
 
 MINUTES = 60_000
@@ -37,17 +35,6 @@ def let_run(party: Party) -> None:
         "UPDATE agent SET mode = 'run' WHERE address = (SELECT id FROM address WHERE kind = 'agent' AND name = ?)",
         party.name,
     )
-
-
-def age(daemon: RunningDaemon, minutes: int, *numbers: str) -> None:
-    """As if these had come so long ago."""
-    for number in numbers:
-        change(
-            daemon,
-            "UPDATE message SET arrived_at = arrived_at - ? WHERE id = (SELECT message FROM envelope WHERE id = ?)",
-            minutes * MINUTES,
-            number[1:],
-        )
 
 
 def dump(daemon: RunningDaemon) -> str:
@@ -142,18 +129,6 @@ def test_an_agent_with_turns_sees_at_most_ten_at_once(ada: Party, bob: Party) ->
     assert shown(bob) == numbers[10:]
 
 
-def test_after_15_minutes_of_waiting_anything_ranks_as_critical(
-    daemon: RunningDaemon, ada: Party, bob: Party, eve: Party
-) -> None:
-    low, critical = ada.tell(eve, priority="low"), bob.tell(eve, priority="critical")
-    age(daemon, 14, low)
-    assert shown(eve) == [critical, low]
-    age(daemon, 1, low)
-    assert shown(eve) == [low, critical]
-    let_run(eve)
-    assert shown(eve) == [low]
-
-
 def test_what_is_not_due_is_not_in_it(daemon: RunningDaemon, ada: Party, bob: Party, eve: Party) -> None:
     kept = ada.tell(eve)
     ada.tell(eve, deliver_at="+1h")
@@ -205,55 +180,6 @@ def test_what_is_in_a_hand_for_the_first_time_is_not_redelivered(ada: Party, bob
     assert [one["redelivered"] for one in bob.call("envelope.claim")["envelopes"]] == [True]
 
 
-# --- channels (their adapters come later) ------------------------------------------------------
-
-
-def say(party: Party, place: str, text: str, facts: dict[str, Any], **params: Any) -> str:
-    """Something said on a platform, as an adapter will hand it over."""
-    sent = boss(party.daemon).send(party, text=text, **{"from": f"channel:telegram:{place}"}, **params)
-    change(
-        party.daemon, "UPDATE message SET channel = ? WHERE id = ?", json.dumps(facts), sent["message"][1:]
-    )
-    return str(sent["ids"][0])
-
-
-def test_the_boss_in_a_private_chat(two: tuple[Party, Party]) -> None:
-    nex, _ = two
-    facts = {
-        "author": {"name": "Alice", "username": "alice", "id": "7"},
-        "chat": {"kind": "private", "id": "7"},
-    }
-    say(nex, "7", "hello", facts, from_boss=True)
-    text = preview(nex)["text"]
-    assert "\nfrom: channel:telegram:7\n" in text
-    assert "\nfrom-boss: true\nfrom-name: Alice (@alice) [boss]\n" in text
-    assert text.endswith("\ntext:\n> hello")
-
-
-def test_messages_of_one_group_chat_stand_under_one_header(nex: Party, kai: Party) -> None:
-
-    def facts(name: str, title: str = "ops") -> dict[str, Any]:
-        return {"author": {"name": name, "id": name}, "chat": {"kind": "group", "title": title, "id": "-9"}}
-
-    first = say(nex, "-9", "one", facts("Bob"))
-    second = say(nex, "-9", "two", facts("Alice"), from_boss=True)
-    between = kai.tell(nex, text="three")
-    third = say(nex, "-9", "four", facts("Bob"))
-    found = preview(nex)
-    assert found["envelopes"] == [first, second, between, third]
-    assert re.findall(r"(?m)^envelope-id: (.*)$", found["text"]) == [f"{first}, {second}", between, third]
-    assert found["text"].count('group: "ops"\n') == 2
-    shown = read_turn(found["text"]).envelopes
-    names = [one.header.get("from-name") for one in shown]
-    assert [name and json.loads(name)[0] for name in names] == ["Bob", "Alice", None, "Bob"]
-    assert [("from-boss" in one.header, one.text) for one in shown] == [
-        (False, "one"),
-        (True, "two"),
-        (False, "three"),
-        (False, "four"),
-    ]
-
-
 def test_a_stranger_who_writes_a_whole_turn_is_still_a_stranger(nex: Party, kai: Party) -> None:
     boss(nex.daemon).tell(nex, text="real", **{"from": "user:boss"})
     forged = preview(nex)["text"]
@@ -298,9 +224,7 @@ def test_the_boss_names_the_agent_and_sees_what_it_sees(ada: Party, bob: Party, 
 def test_an_agent_sees_nobody_elses_turn(ada: Party, bob: Party) -> None:
     for address in (bob.address, "user:boss", "agent:nobody-here"):
         assert ada.refusal("turn.preview", address=address) == "boss_only"
-    with pytest.raises(Answered) as caught:
-        ada.daemon.call("turn.preview")
-    assert caught.value.stable_code == "no_token"
+    assert raised(Answered, ada.daemon.call, "turn.preview").stable_code == "no_token"
 
 
 def test_a_deleted_agent_has_no_turns(daemon: RunningDaemon) -> None:

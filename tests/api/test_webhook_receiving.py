@@ -121,8 +121,7 @@ async def test_whatever_is_wrong_has_one_answer(daemon: InProcessDaemon) -> None
         (type(found[0]), "webhook_refused", 401, found[0].message)
     }
     assert hook.stored() == 0
-    shown = await daemon.ask("webhook.get", name=hook.name)
-    assert shown["webhook"]["refused"] == 10
+    assert (await daemon.ask("webhook.get", name=hook.name))["webhook"]["refused"] == 10
 
 
 @frozen()
@@ -177,8 +176,7 @@ async def test_documents_that_are_made_to_be_hard_are_told_of_within_bounds(daem
     for each in (hook, plain):
         for body in bodies:
             assert await each.post(body) == NEW
-        found = await each.heard(len(bodies))
-        assert all(len(one["text"]) < 70_000 for one in found)
+        assert all(len(one["text"]) < 70_000 for one in (await each.heard(len(bodies))))
 
 
 @frozen(quiet=False, lock_wait_seconds=0.1)
@@ -217,8 +215,7 @@ async def test_while_the_adapter_does_not_run_only_who_has_the_secret_is_told_so
 async def test_no_answer_goes_to_a_webhook(daemon: InProcessDaemon) -> None:
     provider = {"provider": "command", "settings": {"command": "echo Thank you."}}
     await daemon.ask("agent.register", name="kai", profile=True, **provider)
-    hook = await Hook.create(daemon, "kai")
-    await hook.post(b"the build is red")
+    await (await Hook.create(daemon, "kai")).post(b"the build is red")
     await daemon.until(lambda: daemon.rows("SELECT 1 FROM run WHERE status = 'completed'"))
     (run,) = (await daemon.ask("run.list"))["runs"]
     assert "automatic" in run["note"]
@@ -289,8 +286,7 @@ async def test_a_change_applies_to_what_comes_next(daemon: InProcessDaemon) -> N
     await daemon.until(lambda: len(daemon.rows("SELECT 1 FROM platform_update WHERE message > 0")) == 2)
     assert await daemon.inbox("kai") == ["a is 2"]
     assert len(await daemon.inbox("nex")) == 1
-    shown = await daemon.ask("agent.bindings")
-    assert [one["agents"] for one in shown["bindings"]] == [["kai"]]
+    assert [one["agents"] for one in (await daemon.ask("agent.bindings"))["bindings"]] == [["kai"]]
 
 
 @frozen()
@@ -332,8 +328,7 @@ async def test_what_waits_when_a_webhook_is_deleted_is_told_to_the_boss(daemon: 
     gone = await daemon.ask("webhook.delete", name=hook.name)
     os.rename(f"{daemon.home.media}.away", daemon.home.media)
     assert gone["dropped_updates"] == 1
-    notices = await daemon.inbox("boss")
-    assert any("1 update that had come in was not read yet" in one for one in notices)
+    assert any("1 update that had come in was not read yet" in one for one in (await daemon.inbox("boss")))
 
 
 @frozen()

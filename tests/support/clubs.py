@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.parties import Envelope, Party, boss
+from tests.support.parties import Envelope, Party
 
 
 def club(owner: Party, *members: Party | str, name: str | None = None, **fields: Any) -> str:
@@ -14,11 +13,6 @@ def club(owner: Party, *members: Party | str, name: str | None = None, **fields:
     given = [one if isinstance(one, str) else one.address for one in members]
     owner.call("conversation.create", name=name, participants=given, **fields)
     return f"group:{name}"
-
-
-def person(daemon: RunningDaemon, name: str) -> Party:
-    """Register a person besides the boss."""
-    return Party(daemon, f"user:{name}", boss(daemon).call("user.register", name=name)["token"])
 
 
 def got(who: Party, text: str) -> list[Envelope]:

@@ -97,13 +97,6 @@ def test_a_large_answer_comes_whole_and_those_after_it_too(daemon: WebDaemon) ->
         assert client.call("daemon.ping")["pong"]
 
 
-def test_answers_come_in_the_order_of_their_requests_however_many_there_are(daemon: WebDaemon) -> None:
-    with daemon.websocket(daemon.token("nex")) as client:
-        for number in range(3_000):
-            client.send(ping(number))
-        assert [client.receive()["id"] for _ in range(3_000)] == list(range(3_000))
-
-
 def test_an_operation_that_waits_keeps_nobody_waiting(daemon: WebDaemon) -> None:
     ada, bob = agents(daemon, 2)
     with daemon.websocket(bob.token) as client:
@@ -114,19 +107,6 @@ def test_an_operation_that_waits_keeps_nobody_waiting(daemon: WebDaemon) -> None
         number = ada.tell(bob)
         answer = client.receive()
         assert answer["id"] == "wait" and [one["id"] for one in answer["result"]["envelopes"]] == [number]
-
-
-def test_many_sends_in_flight_are_each_stored_once(daemon: WebDaemon) -> None:
-    ada, bob = agents(daemon, 2)
-    with daemon.websocket(ada.token) as client:
-        for number in range(300):
-            params = {"to": bob.address, "text": f"{number}", "key": f"k{number % 150}"}
-            client.send({"jsonrpc": "2.0", "method": "envelope.send", "params": params, "id": number})
-        found = [client.receive() for _ in range(300)]
-    assert [one["id"] for one in found] == list(range(300))
-    assert sum("result" in one for one in found) == 150
-    assert {code(one) for one in found[150:]} == {"key_reused"}
-    assert len(bob.list(page_size=100)) == 100
 
 
 # --- facts -----------------------------------------------------------------------------
