@@ -153,6 +153,7 @@ class Draft(NamedTuple):
     ack_within: int | None = None  # milliseconds after its arrival in which it is to be acknowledged
     to_sender: bool = False  # of a reply without recipients: not to all of the thread
     repeats: bool = False  # it has the text of what it answers, and is deleted with that
+    about: int | None = None  # of a notice: the conversation that it belongs to
 
 
 class Accepted(NamedTuple):

@@ -170,9 +170,11 @@ def recipients_of(
 ) -> Sequence[Addressed]:
     """Return who gets a draft in a conversation with routes. What is deferred follows those of its time.
 
-    The record of a control is for the agent that it is about. What nobody gets is not read along.
+    The record of a control is for the agent that it is about, and what belongs to another conversation for
+    whom it names. What nobody gets is not read along.
     """
-    if draft.deliver_at is not None or draft.kind is Kind.EVENT or not recipients:
+    named = draft.kind is Kind.EVENT or draft.about is not None
+    if draft.deliver_at is not None or named or not recipients:
         return recipients
     return redirect(routes, sender.id, recipients)
 

@@ -31,17 +31,17 @@ def due(
     *,
     conversation: int | None = None,
     binding: int | None = None,
-    notices: bool | None = None,
+    notices: bool = True,
 ) -> list[Due]:
     """Return a recipient's first due envelopes that nobody holds; all, or those of one conversation.
 
-    `notices`: only notices (True), or none of them (False).
+    `notices`: False: none of them.
     """
     ranked = []
     walked, rank = None, Priority.CRITICAL
     looked_at = limit if conversation is None else LOOKED_THROUGH
     # No notice goes to a channel.
-    walks = _OF_NOTICES if notices else _OF_ALL if notices is None and binding is None else _OF_MAIL
+    walks = _OF_ALL if notices and binding is None else _OF_MAIL
     rows = connection.execute(walks, (recipient, binding, looked_at)).fetchall()
     for number, arrived, row_conversation, since, priority in rows:
         if priority != walked:
@@ -72,7 +72,27 @@ def _walks(*priorities: Priority) -> str:
 
 
 MAIL = tuple(priority for priority in Priority if priority is not Priority.NOTICE)
-_OF_ALL, _OF_MAIL, _OF_NOTICES = _walks(*Priority), _walks(*MAIL), _walks(Priority.NOTICE)
+_OF_ALL, _OF_MAIL = _walks(*Priority), _walks(*MAIL)
+
+
+_NOTICES = f"""
+    SELECT id FROM (
+        SELECT e.id, e.arrived, m.about
+        FROM envelope e INDEXED BY envelope_due JOIN message m ON m.id = e.message
+        WHERE e.recipient = ?1 AND e.binding IS NULL AND e.priority = ?2 AND e.status = 0
+          AND e.arrived IS NOT NULL AND e.waits IS NULL AND e.held_by IS NULL
+        ORDER BY e.arrived DESC LIMIT {LOOKED_THROUGH})
+    WHERE about = ?3 OR about IS NULL ORDER BY arrived LIMIT ?4
+"""
+
+
+def notices(connection: Connection | Tx, recipient: int, conversation: int, limit: int) -> list[int]:
+    """Return a recipient's first due notices of this conversation, or of none, that nobody holds.
+
+    They are looked for among the latest LOOKED_THROUGH.
+    """
+    values = (recipient, int(Priority.NOTICE), conversation, limit)
+    return [row["id"] for row in connection.execute(_NOTICES, values)]
 
 
 def count(connection: Connection, recipient: int, exact_to: int, *, with_held: bool = False) -> int | str:

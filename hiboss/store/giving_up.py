@@ -56,12 +56,13 @@ def cancel(
 def _tell_senders(
     tx: Tx, numbers: list[int], failure: Failure, now: int, not_told: int | None, forward: bool
 ) -> None:
-    senders: dict[int, list[Row]] = {}
+    senders: dict[tuple[int, int], list[Row]] = {}  # each conversation apart: a notice belongs to one
     forwards: list[Row] = []
     for number in numbers:
         row = tx.execute(
             """
-            SELECT e.id, e.message, e.forwards, box.priority AS forwarded_priority, m.sender, m.deleted_at,
+            SELECT e.id, e.message, e.forwards, box.priority AS forwarded_priority, m.sender, m.conversation,
+                   m.deleted_at,
                    a.kind || ':' || a.name AS address
             FROM envelope e JOIN message m ON m.id = e.message JOIN address a ON a.id = e.recipient
             LEFT JOIN envelope box ON box.id = e.forwards WHERE e.id = ?
@@ -71,12 +72,12 @@ def _tell_senders(
         if row["deleted_at"] is not None:
             continue  # its sender wants it no more
         if row["forwards"] is None:
-            senders.setdefault(row["sender"], []).append(row)
+            if row["sender"] != not_told:
+                senders.setdefault((row["sender"], row["conversation"]), []).append(row)
         elif row["forwarded_priority"] != Priority.NOTICE:  # a notice causes no other notice
             forwards.append(row)
     if forwards:
         notices.tell_boss_of_forwards(tx, forwards, failure.text, now)
-    senders.pop(not_told or 0, None)
-    for sender, rows in senders.items():
+    for (sender, _), rows in senders.items():
         again = failure.kind != "unbound"
         notices.tell_sender(tx, sender, rows, failure.text, now, again=again, forward=forward)

@@ -50,7 +50,13 @@ def handoff(tx: Tx, order: Order, target: Target, now: int) -> Decision:
         hand_over(tx, number, agent, to, control, now, handed_over=True)
         _tell_destination(tx, order, number, (agent, outgoing, to), quoted, now)
         if outgoing.id not in (agent.id, order.actor):
-            _tell(tx, outgoing, f"{_named(tx, number)} is not with you any more: {to.address} has it.", now)
+            _tell(
+                tx,
+                number,
+                outgoing,
+                f"{_named(tx, number)} is not with you any more: {to.address} has it.",
+                now,
+            )
 
     return Decision(APPLIED, still_works(target, number), recorded=apply)
 
@@ -63,9 +69,15 @@ def _give_back(tx: Tx, order: Order, number: int, agent: LiveAddress, now: int) 
     reason = f" Reason: {quote(order.reason)}" if order.reason else ""
     told = f"{_named(tx, number)} is with you again; {before.destination.address} had it.{reason}"
     meanwhile = " Your next turn there shows what was said meanwhile." if before.handed_over else ""
-    _tell(tx, agent, told + meanwhile, now)
+    _tell(tx, number, agent, told + meanwhile, now)
     if before.destination.id != order.actor:
-        _tell(tx, before.destination, f"{_named(tx, number)} is with {agent.address} again.{reason}", now)
+        _tell(
+            tx,
+            number,
+            before.destination,
+            f"{_named(tx, number)} is with {agent.address} again.{reason}",
+            now,
+        )
 
 
 # --- when somebody is deleted --------------------------------------------------------
@@ -80,11 +92,12 @@ def end_of(tx: Tx, gone: int, now: int) -> None:
             f"again{f', and {back} envelopes that waited' if back else ''}."
         )
         notices.notify(tx, BOSS, text, now)
-        _tell(tx, route.agent, f"{_named(tx, number)} is with you again.", now)
+        _tell(tx, number, route.agent, f"{_named(tx, number)} is with you again.", now)
     for number, route in conversation_routes.of_agent(tx, gone):
         conversation_routes.end(tx, number, route.agent.id)
         _tell(
             tx,
+            number,
             route.destination,
             f"{route.agent.address} is deleted: {_named(tx, number)} ends with it.",
             now,
@@ -139,7 +152,7 @@ def _tell_destination(
         lines += [f"The last messages there ({len(quoted)}):", *quoted]
     else:
         lines.append("Nothing was said there yet.")
-    _tell(tx, to, "\n".join(lines), now)
+    _tell(tx, number, to, "\n".join(lines), now)
 
 
 def _ask_for_summary(tx: Tx, number: int, outgoing: LiveAddress, to: LiveAddress, now: int) -> None:
@@ -188,8 +201,8 @@ def _has_spoken(tx: Tx, conversation: int, agent: int) -> bool:
     return row is not None
 
 
-def _tell(tx: Tx, to: LiveAddress, text: str, now: int) -> None:
-    """Send something about a handoff. It starts no turn: it is shown with the next one."""
+def _tell(tx: Tx, number: int, to: LiveAddress, text: str, now: int) -> None:
+    """Send something about a handoff. It starts no turn: the next one of the conversation shows it."""
     entry = tx.cache.live_address(SYSTEM) or tx.cache.add_address(SYSTEM)
     draft = Draft(
         sender=SYSTEM,
@@ -200,6 +213,7 @@ def _tell(tx: Tx, to: LiveAddress, text: str, now: int) -> None:
         # For a person it is mail that somebody acts on, and no notice that can wait until the morning.
         priority=Priority.NOTICE if to.address.kind == "agent" else Priority.NORMAL,
         auto=True,
+        about=number,
     )
     messages.insert(tx, draft, now)
 

@@ -28,7 +28,7 @@ def lines(connection: Connection | Tx, conversation: int, viewer: int | None = N
         FROM message m INDEXED BY message_seq JOIN address a ON a.id = m.sender
         LEFT JOIN user u ON u.address = m.sender LEFT JOIN agent g ON g.address = m.sender
         WHERE m.conversation = ?1 AND m.seq IS NOT NULL AND m.deleted_at IS NULL AND m.type <> ?3
-          AND a.fold <> ?5 AND (?6 IS NULL OR m.sender = ?6 OR EXISTS (
+          AND a.fold <> ?5 AND m.about IS NULL AND (?6 IS NULL OR m.sender = ?6 OR EXISTS (
               SELECT 1 FROM envelope e WHERE e.message = m.id AND e.recipient = ?6 AND e.status <> 0))
         ORDER BY m.seq DESC LIMIT ?4
         """,

@@ -18,7 +18,7 @@ from .group_commit import Tx
 _ALWAYS = "conversation, seq, sender, caller, text, created_at, arrived_at"
 _MORE = """thread, reply_to, from_boss, from_name, subject, type, attachments, interruptible, auto,
            deliver_at, run, trace, hops, channel, metadata, place, context, parse_mode, session,
-           ack_within, repeats"""
+           ack_within, repeats, about"""
 
 
 def _inserting(columns: str) -> str:
@@ -185,6 +185,7 @@ def _more(tx: Tx, draft: Draft, parent: Row | None) -> tuple[Any, ...]:
         draft.session,
         draft.ack_within,
         draft.repeats,
+        draft.about,
     )
 
 

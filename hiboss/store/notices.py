@@ -13,7 +13,7 @@ from ..core.clock import local, zone
 from ..core.envelope import Accepted, Draft, Lane, Priority
 from ..core.escaping import quote, visible
 from ..core.quoting import storable
-from . import forwarding, messages, quiet_hours
+from . import forwarding, messages, quiet_hours, session_scopes
 from .boss import boss_timezone
 from .connection import Row
 from .envelope_rows import EnvelopeRow
@@ -184,8 +184,9 @@ def notify(
 ) -> Accepted | None:
     """Send a notice from agent:system; None: nothing happens, since the recipient does not exist.
 
-    `quotes`: it has the text of the message it is about, and is deleted with that. `forward`: one to the
-    boss may be posted to a chat of his too. `urgent`: also in his quiet hours.
+    `about`: the message it is about; turns show it only where that message belongs. `quotes`: it has the text
+    of that message, and is deleted with it. `forward`: one to the boss may be posted to a chat of his too.
+    `urgent`: also in his quiet hours.
     """
     recipient = tx.cache.live_address(to)
     if recipient is None:
@@ -203,6 +204,7 @@ def notify(
         auto=True,
         reply_to=None if about is None else ("message", about),
         repeats=quotes,
+        about=None if about is None else session_scopes.belongs(tx, about),
         forward=forward and not waits,
     )
     accepted = messages.insert(tx, draft, now)

@@ -281,6 +281,7 @@ def _merge_conversation(tx: Tx, number: int, gone: int, kept: int, now: int) -> 
         tx.execute("UPDATE message SET conversation = ?, seq = ? WHERE id = ?", (target, seq, row["id"]))
     tx.execute("UPDATE message SET sender = ?2 WHERE sender = ?1 AND conversation = ?3", (gone, kept, target))
     envelopes.readdress(tx, gone, kept, "message IN (SELECT id FROM message WHERE conversation = ?3)", target)
+    tx.execute("UPDATE message SET about = ?2 WHERE about = ?1", (number, target))
     for column in ("conversation", "reply_conversation"):
         tx.execute(f"UPDATE run SET {column} = ?2 WHERE {column} = ?1", (number, target))
     provider_sessions.merge(tx, number, target, now)

@@ -1,13 +1,13 @@
 """Reactions to messages: what people, agents and users have on each now, and which a turn is to show.
 
-They start no turn. The agent that wrote a message is shown new ones in its next turn of the same
-conversation; they are new until a run that showed them is completed.
+They start no turn. The agent that wrote a message is shown new ones in its next turn of the conversation
+that the message belongs to; they are new until a run that showed them is completed.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.contracts.inbound import Author
@@ -20,6 +20,9 @@ from .group_commit import Tx
 SHOWN = 20  # in one turn, at most
 LISTED = 100  # of one message, at most
 LOOKED_THROUGH = 1_000  # new ones of an agent, in all its conversations
+
+
+IsOfTurn = Callable[[int, int], bool]  # of a message and its conversation: whether a turn may show it
 
 
 class Reaction(NamedTuple):
@@ -159,19 +162,19 @@ def _facts(row: Row) -> ReactionJson:
 # --- in turns ------------------------------------------------------------------------
 
 
-def new_ones(tx: Tx | Connection, agent: int, conversation: int) -> NewReactions:
-    """Return the new reactions to what an agent wrote in a conversation."""
+def new_ones(tx: Tx | Connection, agent: int, is_of_turn: IsOfTurn) -> NewReactions:
+    """Return the new reactions to what an agent wrote, where that belongs to the turn."""
     rows = tx.execute(
         """
-        SELECT r.message, r.person, r.emoji FROM (
+        SELECT r.message, r.person, r.emoji, ifnull(m.about, m.conversation) AS conversation FROM (
             SELECT message, person, emoji FROM reaction INDEXED BY reaction_unshown
-            WHERE agent = ?1 AND shown = 0 AND agent IS NOT NULL ORDER BY message DESC LIMIT ?3) r
-        JOIN message m ON m.id = r.message AND m.conversation = ?2 AND m.deleted_at IS NULL
+            WHERE agent = ?1 AND shown = 0 AND agent IS NOT NULL ORDER BY message DESC LIMIT ?2) r
+        JOIN message m ON m.id = r.message AND m.deleted_at IS NULL
         ORDER BY r.message DESC, r.person, r.emoji
         """,
-        (agent, conversation, LOOKED_THROUGH),
+        (agent, LOOKED_THROUGH),
     ).fetchall()
-    found = [Reaction(*row) for row in rows]
+    found = [Reaction(*row[:3]) for row in rows if is_of_turn(row["message"], row["conversation"])]
     return NewReactions(tuple(sorted(found[:SHOWN])), max(0, len(found) - SHOWN))
 
 

@@ -142,6 +142,7 @@ def _send(
         conversation=None if giver else turn.reply_conversation,
         # A summary is shown with the next turn of who gets it, and starts none.
         priority=Priority.NOTICE if is_summary else Priority.NORMAL,
+        about=turn.conversation if is_summary else None,
     )
     return messages.insert(tx, draft, now)
 

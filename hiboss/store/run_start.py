@@ -34,6 +34,7 @@ from .turn_selection import (
     beside,
     first_due,
     next_turn,
+    of_turn,
     reply_target,
     turn_taken,
     waiting_notices,
@@ -136,9 +137,11 @@ def begin(tx: Tx, agent: int, start: Start, *, eager: bool = False) -> Turn | No
         lanes.mark_tried(tx, state, now)
         turn_taken(tx, state)
     target = reply_target(tx, agent, conversation, rows, now)
-    shown = [] if rows[0]["attempts"] else waiting_notices(tx, agent, now)
+    place = of_turn(tx, agent, rows)
+    shown = [] if rows[0]["attempts"] else waiting_notices(tx, agent, place)
     shown = deleted_envelopes.without_deleted(tx, shown, now) if shown else []
-    return _start(tx, row, "turn", conversation, (numbers, shown), (trace, hops), target, start)
+    shows = beside(tx, agent, place, rows, _last_message(tx))
+    return _start(tx, row, "turn", conversation, (numbers, shown), (trace, hops), target, start, shows)
 
 
 def _may_start(state: Row | None, start: Start, eager: bool) -> bool:
@@ -226,15 +229,15 @@ def _start(
     trace: tuple[str, int],  # its id, and the hops
     target: ReplyTarget,
     start: Start,
+    shows: Beside = NOTHING,
 ) -> Turn:
     now, boot = start.now, start.boot
     remembers = _remembers(tx, conversation, target)
     session = NO_SESSION
     if kind == "turn" and start.attached is None:
         session = provider_sessions.begin(tx, agent, remembers, taken[0], start.session, now)
-    last = tx.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0]
+    last = _last_message(tx)
     shown, shown_notices = taken
-    shows = beside(tx, agent["id"], conversation, shown, last) if kind == "turn" else NOTHING
     columns = (
         *(agent["id"], kind, conversation, agent["provider"], boot, *trace, now, *target, last),
         *(session.id, session.scope, reactions.stored(shows.reactions), start.attached),
@@ -269,6 +272,10 @@ def _start(
     )
     tx.facts += [RunStarted(now, run, turn.agent, turn.followed_in), AgentChanged(now, turn.agent)]
     return turn
+
+
+def _last_message(tx: Tx) -> int:
+    return int(tx.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0])
 
 
 def _insert(tx: Tx, columns: tuple[Any, ...], numbers: list[int], boot: int, now: int) -> int:

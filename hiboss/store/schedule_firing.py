@@ -65,7 +65,10 @@ def _disable(tx: Tx, row: Row, slot: int, why: str, now: int) -> None:
         schedule_slots.record(tx, series(row), slot, "failed", now, reason=why)
     tx.execute("UPDATE schedule SET enabled = 0, next_at = NULL WHERE id = ?", (row["id"],))
     text = f"Schedule s{row['id']} could not send and is disabled: {quote(why)}"
-    notices.notify(tx, parse_address(row["owner_address"]), text, now)
+    # It belongs to the conversation in which the schedule was made.
+    made = tx.execute("SELECT reply_message FROM run WHERE id = ?", (row["run"],)).fetchone()
+    about = None if made is None else made["reply_message"]
+    notices.notify(tx, parse_address(row["owner_address"]), text, now, about=about)
 
 
 def _fire_overdue(tx: Tx, row: Row, now: int, may_send: MaySend, work: int) -> tuple[list[Accepted], int]:

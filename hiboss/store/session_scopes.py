@@ -44,6 +44,49 @@ def of_person(person: int) -> str:
     return f"u{person}"
 
 
+# --- which conversation a message belongs to ------------------------------------------
+
+# Whether a conversation is the talk of agents: each of them may ask there for several people.
+_OF_AGENTS = """
+    NOT EXISTS (SELECT 1 FROM conversation c WHERE c.id = {0} AND c.kind = 'group')
+    AND NOT EXISTS (SELECT 1 FROM participant p JOIN address a ON a.id = p.address AND a.kind <> 'agent'
+                    WHERE p.conversation = {0} AND p.role <> 'guest')
+"""
+# The question of each run on the way, each older than the one before.
+_CAUSES = f"""
+    WITH RECURSIVE cause (message, conversation, run) AS (
+        SELECT ?1, ?2, (SELECT run FROM message WHERE id = ?1)
+        UNION
+        SELECT q.id, r.reply_conversation, q.run FROM cause c
+        JOIN run r ON r.id = c.run JOIN message q ON q.id = r.reply_message AND q.id < c.message
+        WHERE {_OF_AGENTS.format("c.conversation")})
+    SELECT conversation FROM cause ORDER BY message LIMIT 1
+"""
+
+
+def is_of_agents(connection: Connection | Tx, conversation: int) -> bool:
+    row = connection.execute(f"SELECT {_OF_AGENTS.format('?1')}", (conversation,)).fetchone()
+    return bool(row[0])
+
+
+def belongs_to(connection: Connection | Tx, message: int, conversation: int) -> int:
+    """Return the conversation that a message belongs to: its own, which is given.
+
+    What a run says to another agent belongs where the run is answered, and so on: to the people who began it.
+    """
+    found: int = connection.execute(_CAUSES, (message, conversation)).fetchone()[0]
+    return found
+
+
+def belongs(connection: Connection | Tx, message: int) -> int:
+    """Return the conversation that a stored message belongs to."""
+    query = "SELECT ifnull(about, conversation) AS place FROM message WHERE id = ?"
+    return belongs_to(connection, message, connection.execute(query, (message,)).fetchone()["place"])
+
+
+# --- scopes --------------------------------------------------------------------------
+
+
 def _person(connection: Connection | Tx, agent: int, conversation: int) -> int | None:
     """Return the one person whom an agent talks with in a conversation, by address id; None: it is no such.
 

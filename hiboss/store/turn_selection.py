@@ -1,4 +1,9 @@
-"""Which envelopes an agent's next turn contains, and where its final text goes."""
+"""Which envelopes an agent's next turn contains, what is shown beside them, and where its final text goes.
+
+A turn belongs to one conversation: its answer goes there, and its session remembers that conversation. So
+does each message (`session_scopes.belongs_to`). What a turn shows beside its envelopes (notices, reactions,
+what was said around them) is of messages that belong to the conversation of the turn: it reaches nobody else.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..core.envelope import Lane
-from . import due_envelopes, group_delivery, lanes, reactions, stand_ins, surroundings
+from . import due_envelopes, group_delivery, lanes, reactions, session_scopes, stand_ins, surroundings
 from .connection import Connection, Row
 from .group_commit import Tx
+from .session_scopes import belongs_to
 
 TURN_ENVELOPES = 10
 LOOKED_THROUGH = 10  # after failures: of the first so many, the one that failed least often is next
@@ -81,6 +87,8 @@ def next_turn(tx: Tx | Connection, agent: Row, found: list[due_envelopes.Due], n
 
 def _answered_together(tx: Tx | Connection, agent: int, rows: list[Row], leader: Row | None) -> list[Row]:
     """Return those of these envelopes that one final text can answer; `leader`: it must be among them."""
+    is_of_turn = _is_of(tx, belongs_to(tx, (leader or rows[0])["message"], rows[0]["conversation"]))
+    rows = [one for one in rows if is_of_turn(one["message"], one["conversation"])]
     # Results of several traces must not be answered in one place, nor together with a question.
     if any(wants_answer(agent, one) for one in rows):
         here = (None, rows[0]["conversation"])
@@ -163,27 +171,61 @@ def _asked_from(tx: Tx | Connection, agent: int, row: Row) -> ReplyTarget:
     return NOWHERE
 
 
-def waiting_notices(tx: Tx | Connection, agent: int, now: int) -> list[int]:
-    """Return the due notices of an agent: they start no turn, and are shown in the next one."""
-    return [one.id for one in due_envelopes.due(tx, agent, now, TURN_ENVELOPES, notices=True)]
+# --- the conversation of a turn ------------------------------------------------------
 
 
-def beside(tx: Tx | Connection, agent: int, conversation: int, envelopes: Sequence[int], last: int) -> Beside:
-    """Return what a turn with these envelopes shows beside them. `last`: the id of the last message."""
-    return Beside(
-        surroundings.scope(tx, agent, conversation, envelopes, last),
-        reactions.new_ones(tx, agent, conversation),
-        surroundings.copies(tx, agent, conversation, last),
-    )
+def of_turn(tx: Tx | Connection, agent: int, rows: list[Row]) -> int:
+    """Return the conversation that a turn with these envelopes belongs to."""
+    first = rows[0]
+    asked = _asked_from(tx, agent, first)
+    if any(wants_answer(agent, one) for one in rows) or asked.conversation is None or asked.message is None:
+        return belongs_to(tx, first["message"], first["conversation"])
+    return belongs_to(tx, asked.message, asked.conversation)
+
+
+def _is_of(tx: Tx | Connection, place: int) -> reactions.IsOfTurn:
+    """Return the test whether a message belongs to a conversation. It reads little for many messages."""
+    of_agents: dict[int, bool] = {}
+
+    def test(message: int, conversation: int) -> bool:
+        if conversation not in of_agents:
+            of_agents[conversation] = session_scopes.is_of_agents(tx, conversation)
+        if of_agents[conversation]:
+            return belongs_to(tx, message, conversation) == place
+        return conversation == place
+
+    return test
+
+
+def waiting_notices(tx: Tx | Connection, agent: int, place: int) -> list[int]:
+    """Return the due notices of an agent that its next turn shows: they start none.
+
+    `place`: the conversation of the turn.
+    """
+    return due_envelopes.notices(tx, agent, place, TURN_ENVELOPES)
+
+
+def beside(tx: Tx | Connection, agent: int, place: int, envelopes: Sequence[Row], last: int) -> Beside:
+    """Return what a turn with these envelopes shows beside them. `last`: the id of the last message.
+
+    `place`: the conversation of the turn. What was said around the envelopes is not shown elsewhere.
+    """
+    new, conversation = reactions.new_ones(tx, agent, _is_of(tx, place)), envelopes[0]["conversation"]
+    if conversation != place:
+        return Beside(reactions=new)
+    numbers = [one["id"] for one in envelopes]
+    around = surroundings.scope(tx, agent, conversation, numbers, last)
+    return Beside(around, new, surroundings.copies(tx, agent, conversation, last))
 
 
 def preview_beside(connection: Connection, agent: int, envelopes: Sequence[int]) -> Beside:
     """Return what the turn with these envelopes would show beside them if it began now."""
     if not envelopes:
         return NOTHING
-    conversation = envelope_facts(connection, [envelopes[0]])[0]["conversation"]
+    rows = envelope_facts(connection, list(envelopes))
+    rows = [one for one in rows if one["conversation"] == rows[0]["conversation"]]  # not the notices
     last = connection.execute("SELECT ifnull(max(id), 0) FROM message").fetchone()[0]
-    return beside(connection, agent, conversation, envelopes, last)
+    return beside(connection, agent, of_turn(connection, agent, rows), rows, last)
 
 
 def preview(connection: Connection, agent: Row, now: int) -> list[int]:
@@ -192,5 +234,7 @@ def preview(connection: Connection, agent: Row, now: int) -> list[int]:
     if not found:
         return []
     rows = next_turn(connection, agent, found, now)
-    shown = [] if rows[0]["attempts"] else waiting_notices(connection, agent["id"], now)
+    shown = []
+    if not rows[0]["attempts"]:
+        shown = waiting_notices(connection, agent["id"], of_turn(connection, agent["id"], rows))
     return [int(one["id"]) for one in rows] + shown

@@ -66,6 +66,7 @@ OPTIONS: dict[str, Any] = {
     "ack_within": 1,
     "to_sender": True,
     "repeats": True,
+    "about": 1,
 }
 PLAIN = Draft(AGENT_NEX, NEX, (AGENT_KAI,), "hello")
 

@@ -175,6 +175,7 @@ CREATE TABLE message (
     from_boss     INTEGER NOT NULL DEFAULT 0,  -- 1 when the boss sent it, else 0
     from_name     TEXT,                 -- a display name for this message only
     place         INTEGER REFERENCES address (id),  -- the chat in which a person wrote it; NULL: sender says it all
+    about         INTEGER REFERENCES conversation (id),  -- of a notice: the conversation that it belongs to, only turns of that one show it; NULL: any turn may
     session       TEXT,                 -- the sender's session
     -- What it came from.
     run           INTEGER REFERENCES run (id),  -- the run that sent it
