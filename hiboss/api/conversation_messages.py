@@ -315,11 +315,11 @@ def _shown(context: Context, caller: Caller, numbers: list[int]) -> list[envelop
     found = envelopes_json(context, numbers, caller.sees)
     for one in found:
         control = (one["metadata"] or {}).get("control") if one["type"] == Kind.EVENT.word else None
-        concerned = (one["from"], one["to"], (control or {}).get("to"))
-        if control is None or caller.is_boss or str(caller.address) in concerned:
+        if one["metadata"] is None or control is None:
             continue
-        one["text"] = controls.without_reason(one["text"], control)
-        one["metadata"] = {"control": {**control, "reason": None}}
+        parties = (one["from"], one["to"], control.get("to"))
+        concerned = caller.is_boss or str(caller.address) in parties
+        one["text"], one["metadata"] = controls.shown(one["text"], one["metadata"], concerned=concerned)
     return found
 
 

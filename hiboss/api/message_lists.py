@@ -135,15 +135,18 @@ def messages_json(
 
 
 def _discreet(one: MessageJson, caller: Caller) -> MessageJson:
-    """Leave out the reason of a control for those whom it does not concern."""
+    """Show the reason of a control to those whom it concerns."""
     control = one["meta"].get("control") if one["body"]["format"] == Kind.EVENT.word else None
-    if not isinstance(control, dict) or caller.is_boss or caller.address is None:
+    if not isinstance(control, dict):
         return one
-    own = str(caller.address)
-    if own in (*one["to"], control.get("to")) or one["agent_id"] in (own, caller.address.name):
-        return one
-    one["body"]["content"] = controls.without_reason(one["body"]["content"], control)
-    one["meta"] = {"control": {**control, "reason": None}}
+    concerned = caller.is_boss or caller.address is None
+    if caller.address is not None:
+        own = str(caller.address)
+        concerned |= own in (*one["to"], control.get("to"))
+        concerned |= one["agent_id"] in (own, caller.address.name)
+    one["body"]["content"], one["meta"] = controls.shown(
+        one["body"]["content"], one["meta"], concerned=concerned
+    )
     return one
 
 

@@ -130,7 +130,7 @@ def record(tx: Tx, control: Control, outcome: str, why: str | None, now: int) ->
         caller=control.actor,
         sees_all=True,
         to=(to,),
-        text=_line(known, why),
+        text=_line(known, why),  # without the reason: whoever reads the conversation reads this
         kind=Kind.EVENT,
         auto=True,
         context=True,
@@ -183,16 +183,26 @@ def _line(known: Mapping[str, Any], why: str | None) -> str:
     event = str(known["event"]).removeprefix(PREFIX)
     to = f" to {known['to']}" if "to" in known else ""
     remark = f" ({shorten(why, WHY_CHARACTERS)})" if why else ""
-    return f"{event} {known['target']}{to}: {known['outcome']}{remark}{_because(known)}"
+    return f"{event} {known['target']}{to}: {known['outcome']}{remark}"
 
 
-def _because(known: Mapping[str, Any]) -> str:
-    return f". Reason: {quote(known['reason'], REASON_CHARACTERS)}" if known.get("reason") else ""
+class Shown(NamedTuple):
+    """The record of a control as somebody reads it."""
+
+    text: str
+    metadata: dict[str, Any]
 
 
-def without_reason(line: str, known: Mapping[str, Any]) -> str:
-    """Return the line of a control as others may read it whom its reason does not concern."""
-    return line.removesuffix(_because(known))
+def shown(text: str, metadata: dict[str, Any], *, concerned: bool) -> Shown:
+    """Return the record of a control, of which `text` is the line: the reason for those whom it concerns.
+
+    The others do not read the metadata of its actor either.
+    """
+    known = metadata["control"]
+    if not concerned:
+        return Shown(text, {"control": {**known, "reason": None}})
+    reason = known.get("reason")
+    return Shown(f"{text}. Reason: {quote(reason, REASON_CHARACTERS)}" if reason else text, metadata)
 
 
 def _address(tx: Tx | Connection, number: int) -> Address:

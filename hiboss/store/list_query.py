@@ -270,11 +270,12 @@ def _narrow_by_own_data(where: Where, query: Query) -> None:
             f"{query.trace}0",
         )
     for key, value in query.meta:
-        # Nobody is shown the data of a deleted message, so nobody finds it by them.
+        # Not everybody is shown the data of a deleted message, or of the record of a control: so nobody finds
+        # it by them.
         term = "SELECT 1 FROM json_each(m.metadata) j WHERE j.key = ? AND j.type IN ({}) AND j.value IS ?"
         types = {bool: "'true', 'false'", str: "'text'", type(None): "'null'"}
         found = term.format(types.get(type(value), "'integer', 'real'"))
-        where.add(f"m.deleted_at IS NULL AND EXISTS ({found})", key, value)
+        where.add(f"m.deleted_at IS NULL AND m.type <> {Kind.EVENT:d} AND EXISTS ({found})", key, value)
 
 
 def narrow_to_viewer(where: Where, viewer: int | None) -> None:
