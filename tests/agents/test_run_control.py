@@ -128,18 +128,6 @@ def test_another_sender_is_told_that_the_run_was_cancelled(ada: Boss, worker: Wo
     assert told(ada) == before
 
 
-def test_only_what_is_under_way_can_be_steered_and_by_the_boss_alone(ada: Boss, worker: Worker) -> None:
-    worker.program.does(LIVELY)
-    ada.tell(worker)
-    run = worker.under_way()
-    orders = ("run.cancel", "run.pause", "run.resume")
-    assert {worker.refusal(order, id=run["id"]) for order in orders} == {"forbidden"}
-    assert {ada.refusal(order, id="r999999") for order in orders} == {"not_found"}
-    worker.program.let_go()
-    worker.settled()
-    assert {ada.refusal(order, id=run["id"]) for order in orders} == {"not_running"}
-
-
 # --- pause and resume ----------------------------------------------------------------
 
 

@@ -298,13 +298,3 @@ def test_speaking_for_an_agent_the_boss_posts_only_where_that_agent_may(
     assert code == "not_bound"
     boss(daemon).send(place.address, text="for him", from_=place.owner.address)
     place.wait_for("for him")
-
-
-def test_the_same_update_comes_in_once(daemon: RunningDaemon, tmp_path: Path) -> None:
-    place = Place(tmp_path).bound(daemon)
-    for _ in range(2):
-        place.comes_in("u1", text="once")
-    assert [one["text"] for one in place.owner.list()] == ["once"]
-    place.comes_in("u2", text="  ")
-    assert place.digested() == {"u1": None, "u2": "it is empty"}
-    assert place.shown()["state"] == "running"

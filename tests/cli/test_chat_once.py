@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hiboss.routing.router import Router
-from tests.support.cli import HIBOSS, SECONDS, Done, Office, Shell, open_office
+from tests.support.cli import SECONDS, Done, Office, open_office
 from tests.support.crash_groups import groups_of
 from tests.support.talk import gated, said
 from tests.support.waits import wait_until
@@ -257,12 +257,6 @@ def test_a_daemon_that_died_before_it_answered_the_send_is_asked_again_and_the_m
 # --- with whom -----------------------------------------------------------------------
 
 
-def test_an_agent_nobody_knows_is_refused_with_a_hint(office: Office) -> None:
-    done = office("chat", "nxe", "--once", "hello?")
-    assert (done.rc, done.stdout) == (1, "")
-    assert "(did you mean nex?)" in done.stderr
-
-
 def test_without_a_name_it_is_the_only_agent_or_the_first_that_is_given_turns(tmp_path: Path) -> None:
     with open_office(tmp_path) as office:
         boss = office.token("boss")
@@ -279,10 +273,3 @@ def test_without_a_name_it_is_the_only_agent_or_the_first_that_is_given_turns(tm
             office.daemon.call("agent.delete", token=boss, name=name)
         done = office("chat", "--once", "hello?")
         assert done.rc == 2 and "hiboss agent register nex --provider demo" in done.stderr
-
-
-def test_without_a_daemon_it_says_how_to_start_one(tmp_path: Path) -> None:
-    shell = Shell(tmp_path / "home")
-    shell.set_up()
-    done = shell.run([HIBOSS, "chat", "nex", "--once", "hello?"])
-    assert done.rc == 3 and "hiboss daemon start" in done.stderr

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,14 +14,14 @@ import pytest
 
 from hiboss.cli import client
 from hiboss.core.errors import EXIT_TIMEOUT, TimedOut
-from tests.support.cli import Office, Shell
+from tests.support.cli import Done, Office, Shell
 
 
 @contextmanager
 def deaf_daemon(directory: Path) -> Iterator[tuple[Shell, socket.socket]]:
     """Somebody listens at daemon.sock and never says a word."""
     shell = Shell(directory / "home")
-    os.mkdir(shell.home.path)
+    os.makedirs(shell.home.path)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(shell.home.socket)
         listener.listen()
@@ -129,32 +129,31 @@ def test_a_pipe_closed_early_is_no_error_to_tell_of(office: Office) -> None:
     assert (shut.rc, shut.stdout, shut.stderr) == (0, "", "")
 
 
-def test_a_command_interrupted_while_it_waits_ends_without_a_traceback(tmp_path: Path) -> None:
-    with deaf_daemon(tmp_path) as (shell, listener), shell.open("daemon", "ping") as waiting:
+def interrupt(connection: socket.socket, pid: int) -> None:
+    os.kill(pid, signal.SIGINT)
+
+
+def answer_nonsense(connection: socket.socket, pid: int) -> None:
+    connection.sendall(b"this is no answer\n")
+
+
+def asked(directory: Path, act: Callable[[socket.socket, int], None], *words: str) -> Done:
+    """Let a command ask somebody who then does this; return how it ended."""
+    with deaf_daemon(directory) as (shell, listener), shell.open("daemon", "ping", *words) as asking:
         connection, _ = listener.accept()
         with connection:
             connection.recv(1)  # it has asked, so now it waits
-            os.kill(waiting.pid, signal.SIGINT)
-            output, error = waiting.communicate()
-    assert waiting.returncode == 130 and (output, error) == ("", "")
-
-
-def test_an_interrupted_command_that_speaks_json_says_so_in_json(tmp_path: Path) -> None:
-    with deaf_daemon(tmp_path) as (shell, listener), shell.open("daemon", "ping", "--json") as waiting:
-        connection, _ = listener.accept()
-        with connection:
-            connection.recv(1)
-            os.kill(waiting.pid, signal.SIGINT)
-            output, error = waiting.communicate()
-    assert (waiting.returncode, output) == (130, "")
-    assert json.loads(error)["error"]["message"].startswith("interrupted")
-
-
-def test_a_defect_is_told_in_json_when_json_was_asked_for(tmp_path: Path) -> None:
-    with deaf_daemon(tmp_path) as (shell, listener), shell.open("daemon", "ping", "--json") as asking:
-        connection, _ = listener.accept()
-        with connection:
-            connection.sendall(b"this is no answer\n")
+            act(connection, asking.pid)
             output, error = asking.communicate()
-    assert (asking.returncode, output) == (1, "")
-    assert set(json.loads(error)["error"]) == {"code", "message", "data"}
+    return Done(rc=asking.returncode, stdout=output, stderr=error)
+
+
+def test_a_command_interrupted_while_it_waits_ends_without_a_traceback(tmp_path: Path) -> None:
+    assert asked(tmp_path, interrupt) == Done(rc=130, stdout="", stderr="")
+
+
+def test_an_interrupt_and_a_defect_are_told_in_json_when_json_was_asked_for(tmp_path: Path) -> None:
+    for rc, act, message in ((130, interrupt, "interrupted"), (1, answer_nonsense, "")):
+        done = asked(tmp_path / str(rc), act, "--json")  # a socket has a short path
+        assert (done.rc, done.stdout) == (rc, "") and done.error["message"].startswith(message)
+        assert set(done.error) == {"code", "message", "data"}

@@ -35,13 +35,6 @@ def test_one_is_told_at_once_or_later_and_can_take_it_back(office: Office) -> No
     assert office("notify", "--list", "--as", "boss").stdout == "no-watches: true\n"
 
 
-def test_an_agent_asks_in_its_own_name(office: Office) -> None:
-    watcher, watched = office.agent(), office.agent()
-    assert office("notify", watched, "--when", "idle", "--as", watcher).rc == 0
-    [mail] = office("envelope", "list", "--as", watcher, "--json").json["envelopes"]
-    assert (mail["from"], mail["priority"], mail["status"]) == ("agent:system", "normal", "pending")
-
-
 @pytest.mark.parametrize(
     "words, says",
     [

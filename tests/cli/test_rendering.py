@@ -97,15 +97,6 @@ def test_a_turn_without_envelopes_says_so(office: Office) -> None:
     assert without_now(done.stdout) == f"agent: {name}\npending: 0\nno-envelopes: true\n"
 
 
-def test_showing_a_turn_changes_nothing(office: Office, box: str) -> None:
-    first, listed = (
-        as_turn(office, "--as", box),
-        office("envelope", "list", "--as", box, "--unread", "--json").json,
-    )
-    assert all(one["read_at"] is None for one in listed["envelopes"]) and len(listed["envelopes"]) == 6
-    assert without_now(as_turn(office, "--as", box).stdout) == without_now(first.stdout)
-
-
 @pytest.mark.parametrize(
     ("words", "code"),
     [

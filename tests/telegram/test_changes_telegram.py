@@ -1,7 +1,9 @@
-"""What was sent to Telegram and is edited, deleted or reacted to: what people see there in the end."""
+"""What is sent to Telegram, edited, deleted or reacted to: what people see there in the end."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.running_daemon import Answered
-from tests.support.telegram_bots import TelegramDaemon, address
+from tests.support.telegram_bots import TelegramDaemon, address, telegram_daemon
 from tests.support.waits import wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"picture" * 20
@@ -56,9 +58,20 @@ class Desk:
         ids = {row["platform_id"] for row in rows}
         return [one for one in self.chat.messages if one.sender is self.bot and str(one.id) in ids]
 
+    def uploads(self) -> int:
+        calls = [one for one in self.office.api.calls if one.bot is self.bot]
+        return sum(len(one.uploads) for one in calls)
+
     def notices(self) -> list[str]:
         found = self.office.nex.list(page_size=100)
         return [one["text"] for one in found if one["from"] == "agent:system"]
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
+    with telegram_daemon(tmp_path_factory.mktemp("d")) as running:
+        yield running
+        assert running.api.complaints == []
 
 
 @pytest.fixture
@@ -70,6 +83,62 @@ def picture(directory: Path, name: str) -> Path:
     file = directory / name
     file.write_bytes(PNG + name.encode())
     return file
+
+
+# --- what is sent ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("params", "text", "entities"),
+    [
+        ({"text": "**a** <b>b</b>"}, "**a** <b>b</b>", []),
+        ({"text": "**a** `c`", "type": "markdown"}, "a c", ["bold", "code"]),
+        ({"text": "**a**", "type": "markdown", "parse_mode": "plain"}, "**a**", []),
+        ({"text": "**a**", "parse_mode": "markdown"}, "a", ["bold"]),
+        ({"text": "<i>a</i> & b", "type": "html"}, "a & b", ["italic"]),
+        ({"text": "<i>a</i>", "parse_mode": "html", "type": "markdown"}, "a", ["italic"]),
+        ({"text": '{"a":1}', "type": "json"}, '{\n  "a": 1\n}', ["pre"]),
+        ({"text": '{"a":1}', "type": "json", "parse_mode": "plain"}, '{"a":1}', []),
+        ({"text": "words", "subject": "The *subject*"}, "The *subject*\n\nwords", ["bold"]),
+    ],
+)
+def test_the_type_says_how_a_text_is_read_and_the_parse_mode_overrides_it(
+    desk: Desk, params: dict[str, Any], text: str, entities: list[str]
+) -> None:
+    desk.send(**params)
+    (post,) = desk.posts()
+    assert post.text == text
+    assert [one["type"] for one in post.entities] == entities
+
+
+def test_a_file_is_uploaded_once_for_all_chats_of_a_bot(desk: Desk, tmp_path: Path) -> None:
+    file = picture(tmp_path, "plan.png")
+    desk.send("the plan", file)
+    (first,) = desk.posts()
+    assert first.text == "the plan" and "photo" in first.media and desk.uploads() == 1
+    other = desk.office.approved(desk.office.api.add_person("Eve"), desk.bot)
+    desk.send("see", file, to=address(other))
+    again = other.wait_for_text("see")
+    assert again.media["photo"][-1]["file_unique_id"] == first.media["photo"][-1]["file_unique_id"]
+    assert desk.uploads() == 1
+
+
+def test_another_name_is_another_file(desk: Desk, tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("the same")
+        desk.send("", tmp_path / name)
+    assert [one.media["document"]["file_name"] for one in desk.posts()] == ["a.txt", "b.txt"]
+    assert desk.uploads() == 2
+
+
+def test_a_file_that_came_in_is_posted_again_by_its_id(desk: Desk) -> None:
+    desk.bob.sends_document(desk.chat, "notes.txt", b"my notes", caption="keep this")
+    (file,) = json.loads(desk.office.wait_for_stored(desk.chat, "keep this")["attachments"])
+    path = Path(desk.office.daemon.home.path) / "media" / file["file"]
+    assert path.read_bytes() == b"my notes"
+    desk.send("yours", path)
+    (post,) = desk.posts()
+    assert post.files[0].data == b"my notes"
 
 
 # --- edits -----------------------------------------------------------------------------------

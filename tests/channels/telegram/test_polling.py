@@ -277,23 +277,6 @@ async def test_what_stops_the_account_is_raised_with_what_to_do(
         assert advice in error.text
 
 
-async def test_a_webhook_that_is_set_is_told_from_another_poller(rig: TelegramRig) -> None:
-    rig.bot.webhook.url = "https://example.org/hook"
-    async with polling_adapter(rig, Taker(rig)) as (_, task):
-        await until(task.done)
-        error = task.exception()
-        assert isinstance(error, AccountError) and error.kind == "webhook"
-
-
-async def test_two_pollers_of_one_token_are_noticed(rig: TelegramRig) -> None:
-    async with polling_adapter(rig, Taker(rig)) as (_, first):
-        await asyncio.to_thread(rig.api.wait_for_call, "getUpdates")
-        async with polling_adapter(rig, Taker(rig)):
-            await until(first.done)
-        error = first.exception()
-        assert isinstance(error, AccountError) and error.kind == "other_poller"
-
-
 @pytest.mark.parametrize(
     "odd",
     [

@@ -138,23 +138,6 @@ def test_the_pace_is_that_of_telegram() -> None:
     assert TelegramAdapter.pace == Pace(1.0, 20, 30)
 
 
-async def test_nobody_can_be_written_to_who_has_blocked_the_bot(rig: TelegramRig, adapter: Adapter) -> None:
-    rig.ada.blocks(rig.bot)
-    with pytest.raises(EnvelopeError, match="blocked by the user"):
-        await adapter.post(rig.letter(), 0, "hello")
-    stranger = rig.api.add_person("Bo")
-    with pytest.raises(EnvelopeError, match="can't initiate"):
-        await adapter.post(rig.letter(place=str(stranger.id)), 0, "hello")
-
-
-async def test_a_post_to_a_group_that_moved_says_where_it_is_now(rig: TelegramRig, adapter: Adapter) -> None:
-    group = rig.api.add_group("Team", [rig.ada, rig.bot], supergroup=False)
-    new = group.migrate()
-    with pytest.raises(ChatMoved) as caught:
-        await adapter.post(rig.letter(place=str(group.id)), 0, "hello")
-    assert caught.value.chat == str(new.id)
-
-
 # --- where, in reply to what, with which buttons --------------------------------------------
 
 

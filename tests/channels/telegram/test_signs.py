@@ -15,7 +15,7 @@ from hiboss.channels.telegram.reactions import EMOJIS, spelled
 from hiboss.core.contracts.adapter import Adapter, Live
 from hiboss.core.contracts.failures import AccountError, EnvelopeError, LaneError, Refused
 from hiboss.core.contracts.inbound import Author
-from hiboss.testing.adapter_steps import Store, heard, posted, started, until
+from hiboss.testing.adapter_steps import Store, heard, started, until
 from hiboss.testing.bot_api.methods_changing import REACTIONS
 from tests.channels.telegram.taken_updates import Taker, polling_adapter
 from tests.channels.telegram.telegram_rig import TelegramRig
@@ -189,13 +189,6 @@ def test_every_emoji_that_telegram_has_is_known_in_all_spellings() -> None:
     assert {"❤", "❤️", "👍", "🤷‍♂", "🤷‍♂️", "⚡️", "❤‍🔥"} <= EMOJIS
     assert "🪿" not in EMOJIS
     assert TelegramAdapter.emojis == EMOJIS
-
-
-async def test_a_bots_own_post_can_have_its_reaction(rig: TelegramRig, adapter: Adapter) -> None:
-    post = await posted(adapter, rig.letter(), "hello")
-    await adapter.react(rig.chat, post, "👍")
-    message = rig.private.find(int(post))
-    assert message is not None and message.reactions[rig.bot.id] == ["👍"]
 
 
 # --- presses --------------------------------------------------------------------------
