@@ -169,5 +169,5 @@ def to_json(row: Row, *, tells_error: bool) -> LaneJson:
         "next_try_at": clock.iso_or_none(row["wake_at"]),
         "failing_since": clock.iso_or_none(row["first_failed_at"]),
         "last_error": row["error_text"] if tells_error else None,
-        "last_error_at": clock.iso_or_none(row["error_at"]),
+        "last_error_at": clock.iso_or_none(row["error_at"] if tells_error and row["error_text"] else None),
     }

@@ -249,7 +249,7 @@ class FactWebhooks:
         if self._closed or all(last - one.noted < NOTE_EVERY for one in self._followers.values()):
             return
         await self._store.write(lambda tx: None)  # all facts about what had arrived are published after this
-        for one in self._followers.values():
+        for one in list(self._followers.values()):  # webhooks may be added and deleted meanwhile
             if one.idle and last > one.noted:
                 binding = one.binding
                 await self._store.write(lambda tx: stored.note_arrived(tx, binding, last))  # noqa: B023

@@ -111,7 +111,9 @@ class LivePosts:
         over = self._over.pop(run, None)
         if over is not None:
             over.set()
-        self._given_up = {key for key in self._given_up if key.run != run}
+        self._given_up = {key for key in self._given_up if key.run in self._over}
+        now = asyncio.get_running_loop().time()
+        self._next_change = {chat: at for chat, at in self._next_change.items() if at > now}
         self._drafts.forget(run)
         for live in [one for one in self.endings.posts.values() if one.run == run]:
             self.endings.end(live)

@@ -85,8 +85,10 @@ class QueueNotes:
         (self._waited_for.add if found else self._waited_for.discard)(agent)
         for origin in found:
             key = Key(behind.run, origin.target.lane, note=True)
-            if key in self._noted or len(self._noted) >= CHATS or not self._live.signs.may_go(origin.target):
+            if key in self._noted or not self._live.signs.may_go(origin.target):
                 continue
+            if sum(one.run == behind.run for one in self._noted) >= CHATS:
+                break
             self._noted.add(key)
             task = asyncio.get_running_loop().create_task(self._post(behind, origin.target))
             self._posting[task] = key

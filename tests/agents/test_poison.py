@@ -242,6 +242,10 @@ async def test_a_provider_broken_for_all_is_a_waiting_lane_with_nothing_failed(
     assert await notices(daemon, "nex") == await notices(daemon, "zoe") == []
     [lane] = (await daemon.ask("lane.list"))["lanes"]
     assert (lane["address"], lane["state"], lane["last_error"]) == ("agent:kai", "waiting", kai["why"])
+    assert lane["last_error_at"] is not None
+    await daemon.ask("agent.permission.set", name="nex", level="privileged")
+    [lane] = (await daemon.ask("lane.list", "nex"))["lanes"]
+    assert (lane["failures"] > 0, lane["last_error"], lane["last_error_at"]) == (True, None, None)
 
     for _ in range(4):  # two more days
         await idle_after(daemon, hours=12)

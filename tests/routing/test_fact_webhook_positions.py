@@ -116,9 +116,8 @@ async def test_positions_are_noted_while_webhooks_come_and_go(daemon: InProcessD
         await subscribed(daemon, server)
         await daemon.send("agent:ada", who="ada")
         noted = asyncio.create_task(daemon.daemon.wiring.fact_webhooks.note_positions())
-        await subscribed(
-            daemon, server, name="another"
-        )  # its write is in the same group as the first of theirs
+        await asyncio.sleep(0)  # they have begun
+        await subscribed(daemon, server, name="another")
         await noted
         assert position(daemon) == last_arrived(daemon)
 
