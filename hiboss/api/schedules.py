@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from ..core import clock, errors, ids, schedule_times
 from ..core.envelope import Accepted, Draft
-from ..core.errors import InvalidParams
+from ..core.errors import InvalidParams, ScheduleQuota
+from ..core.schedule_times import Timing
 from ..routing.message_files import Prepared
-from ..store import destinations, schedule_firing, schedule_slots, schedules
+from ..store import destinations, limit_asks, schedule_firing, schedule_slots, schedules
 from ..store.connection import Connection, Row
 from ..store.group_commit import Tx
 from ..store.schedule_firing import Origin
@@ -31,7 +33,8 @@ from .schedule_shapes import (
     Slot,
 )
 from .send_shapes import Send
-from .sending import draft_of, files_of, handed_by
+from .sending import draft_of
+from .uploads import files_of, handed_by
 
 LONGEST_INTERVAL_MS = 366 * 24 * 3_600_000
 SHORTEST_INTERVAL_MS = 1_000
@@ -56,6 +59,7 @@ _CONTENT_ERRORS = (
     errors.AttachmentForbidden,
     errors.AttachmentOutside,
     errors.AttachmentPrivate,
+    errors.ScheduleQuota,
     InvalidParams,
 )
 _ID_ERRORS = (errors.NotFound, errors.BadId)
@@ -79,20 +83,31 @@ async def create(context: Context, caller: Caller, params: Create) -> ScheduleJs
     handed = handed_by(caller, sending.uploads)
     columns = {**when, **_options(context, params)}
     if caller.run is not None and caller.trace is not None:
-        columns |= schedules.origin(caller.run, caller.trace, caller.hops, repeats="at" not in when)
+        columns |= schedules.origin(caller.run, caller.trace, caller.hops)
     files = files_of(context, caller, sending.attachments)
     prepared = await context.router.prepare(draft_of(context, caller, sending), files, handed)
     draft, now = prepared.draft, clock.now()
 
-    def write(tx: Tx) -> Row:
+    def write(tx: Tx) -> Row | ScheduleQuota:
         context.auth.check_may_send(tx, caller.id)
+        over = limit_asks.schedule_over_quota(tx, caller.id, _timing(context, when, now), now)
+        if over is not None:
+            return over
         prepared.use(tx)
         kept = {**_kept(draft), "addresses": destinations.check(tx, draft)}
         stored = {**columns, "draft": _as_json(kept)}
         return schedules.get(tx, schedules.insert(tx, caller.id, stored, now), None)
 
-    row = await context.router.store_prepared(prepared, lambda: context.write(caller, write))
+    row = await context.router.store_prepared(prepared, lambda: _write(context, caller, write))
     return _scheduled(context, row)
+
+
+async def _write(context: Context, caller: Caller, write: Callable[[Tx], Row | ScheduleQuota]) -> Row:
+    """Write a schedule; raise when the boss must be asked, after the COMMIT of the question."""
+    done = await context.write(caller, write)
+    if isinstance(done, ScheduleQuota):
+        raise done
+    return done
 
 
 @operation(
@@ -118,9 +133,14 @@ async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
     prepared, content = await _content(context, caller, params, schedules.stored_message(before))
     now = clock.now()
 
-    def write(tx: Tx) -> Row:
+    def write(tx: Tx) -> Row | ScheduleQuota:
         row = schedules.get(tx, number, caller.sees)
         context.auth.check_may_send(tx, row["owner"])
+        if when and not caller.is_boss:
+            timing = _timing(context, when, now)
+            over = limit_asks.schedule_over_quota(tx, row["owner"], timing, now, changed=number)
+            if over is not None:
+                return over
         prepared.use(tx)
         message = schedules.stored_message(row) | content  # of this moment: another one may have changed it
         if "to" in content:  # whoever has these names now is meant
@@ -130,7 +150,7 @@ async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
         schedules.change(tx, number, columns, now)
         return schedules.get(tx, number, None)
 
-    row = await context.router.store_prepared(prepared, lambda: context.write(caller, write))
+    row = await context.router.store_prepared(prepared, lambda: _write(context, caller, write))
     return _scheduled(context, row)
 
 
@@ -276,6 +296,10 @@ def _when(context: Context, params: ScheduleFields) -> dict[str, Any]:
     return when
 
 
+def _timing(context: Context, when: dict[str, Any], now: int) -> Timing:
+    return Timing(when.get("cron"), when.get("every_ms"), when.get("at"), context.zone, now)
+
+
 def _options(context: Context, params: ScheduleFields) -> dict[str, Any]:
     """Return the columns of the given options besides time and message; an empty text removes one."""
     columns: dict[str, Any] = {}
@@ -306,7 +330,7 @@ def _new_time(tx: Tx, caller: Caller, row: Row, when: dict[str, Any]) -> dict[st
     if repeats and row["at"] is None and row["enabled"]:
         return columns  # it would send anyway, so it stays in its trace
     if caller.run is not None and caller.trace is not None:
-        columns |= schedules.origin(caller.run, caller.trace, caller.hops, repeats=repeats)
+        columns |= schedules.origin(caller.run, caller.trace, caller.hops)
     return columns
 
 

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from ..core import clock, errors, ids
 from ..core.address import BOSS, Address, parse_address
 from ..core.envelope import Accepted, Draft, Kind, Priority, check_text
 from ..core.errors import BossOnly, UnknownRecipient, UnknownSender
-from ..routing.attachments import NamedFiles
-from ..store import agents, attached_sessions, attached_turns
+from ..store import attached_turns
 from ..store.group_commit import Tx
 from ..store.planned_writes import PlannedWrite
-from ..store.uploads import Handed
 from .addresses import resolve
 from .auth import OWNER, Caller
 from .context import Context
 from .operation import Level, operation
 from .send_shapes import Send, Sent
+from .uploads import files_of, handed_by
 
 _KINDS = {kind.word: kind for kind in Kind}  # dictionaries, since every send looks here
 _PRIORITIES = {priority.word: priority for priority in Priority}
@@ -113,29 +112,6 @@ def _sent(context: Context, params: Send, accepted: Accepted) -> Sent:
     if accepted.skipped:
         result["skipped"] = list(accepted.skipped)
     return result
-
-
-def files_of(context: Context, caller: Caller, paths: Sequence[str]) -> NamedFiles:
-    """Return the files that a request names, with the directories of its caller: the boss reads everywhere.
-
-    The daemon opens them with its own rights, and a caller may have fewer, as in a sandbox.
-    """
-    if caller.is_boss or not paths:
-        return NamedFiles(paths)
-    if (session := caller.attached) is not None:
-        return NamedFiles(
-            paths, [context.store.read(lambda c: attached_sessions.get(c, session))["directory"]]
-        )
-    agent = context.store.read(lambda c: agents.by_id(c, caller.id))
-    if agent is None:
-        return NamedFiles(paths, [])
-    return NamedFiles(paths, [agent["workspace"] or context.home.workspace(agent["name"])])
-
-
-def handed_by(caller: Caller, given: Sequence[str]) -> Handed | None:
-    """Return the uploads that a request names; None: none."""
-    numbers = [ids.number(one, "upload") for one in given]
-    return Handed(caller.id, tuple(dict.fromkeys(numbers))) if numbers else None
 
 
 def draft_of(context: Context, caller: Caller | None, params: Send, *, sender: str | None = None) -> Draft:

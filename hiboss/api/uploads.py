@@ -1,18 +1,20 @@
-"""Files for callers who cannot name a path: a door hands over their bytes, and a message uses the upload.
+"""The files that a request brings: named by their paths, or uploaded by callers who cannot name a path.
 
-`store_upload` is called by doors that take bytes; the operations are for every door.
+A door hands over the bytes of an upload, and a message uses it. `store_upload` is called by doors that take
+bytes; the operations are for every door.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, errors, ids
-from ..store import uploads
+from ..routing.attachments import NamedFiles
+from ..store import agents, attached_sessions, uploads
 from ..store.group_commit import Tx
 from ..store.uploads import Handed, Upload
 from .auth import SENDING, Caller, check_level
@@ -91,3 +93,29 @@ async def delete(context: Context, caller: Caller, params: Delete) -> ChangedCou
     files = await context.write(caller, lambda tx: uploads.delete(tx, handed, now))
     await context.router.uploads.delete_files(files)
     return {"changed": len(files)}
+
+
+# --- what a request names ------------------------------------------------------------
+
+
+def files_of(context: Context, caller: Caller, paths: Sequence[str]) -> NamedFiles:
+    """Return the files that a request names, with the directories of its caller: the boss reads everywhere.
+
+    The daemon opens them with its own rights, and a caller may have fewer, as in a sandbox.
+    """
+    if caller.is_boss or not paths:
+        return NamedFiles(paths)
+    if (session := caller.attached) is not None:
+        return NamedFiles(
+            paths, [context.store.read(lambda c: attached_sessions.get(c, session))["directory"]]
+        )
+    agent = context.store.read(lambda c: agents.by_id(c, caller.id))
+    if agent is None:
+        return NamedFiles(paths, [])
+    return NamedFiles(paths, [agent["workspace"] or context.home.workspace(agent["name"])])
+
+
+def handed_by(caller: Caller, given: Sequence[str]) -> Handed | None:
+    """Return the uploads that a request names; None: none."""
+    numbers = [ids.number(one, "upload") for one in given]
+    return Handed(caller.id, tuple(dict.fromkeys(numbers))) if numbers else None

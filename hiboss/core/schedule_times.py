@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta, timezone, tzinfo
 from functools import lru_cache
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from cronsim import CronSim, CronSimError
@@ -51,6 +52,13 @@ class Timing(NamedTuple):
             passed = max(moment - self.begun, 0) // self.every_ms
             return self.begun + (passed + 1) * self.every_ms
         return self.at if self.at is not None and self.at > moment else None
+
+    def shortest(self, moment: int) -> int | None:
+        """Return the shortest time between slots, of a cron expression among 20; None: it fires once."""
+        if self.cron is None:
+            return self.every_ms
+        slots = [*islice(cron_slots(self.cron, moment, self.zone), 20)]
+        return min((later - slot for slot, later in pairwise(slots)), default=None)
 
     def slots_from(self, first: int) -> Iterator[int]:
         """Yield this slot and every one after it, in order."""

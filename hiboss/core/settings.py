@@ -216,7 +216,21 @@ class Settings:
     )
     hops: int = _setting("runs", 16, "How many hops a trace can have before the boss is asked.", most=1_000)
     runs_per_trace: int = _setting(
-        "runs", 50, "How many runs a trace can have before the boss is asked.", most=100_000
+        "runs", 50, "How many runs a trace can have in 24 hours before the boss is asked.", most=100_000
+    )
+    schedules_per_caller: int = _setting(
+        "schedules",
+        100,
+        "How many schedules an agent or a user can have before the boss is asked. The boss has no limit.",
+        key="per_caller",
+        most=1_000_000,
+    )
+    schedule_least_seconds: float = _setting(
+        "schedules",
+        60.0,
+        "How much time lies between two messages of a schedule, at least; for less the boss is asked.",
+        key="least_seconds",
+        most=31_622_400,
     )
     kept_facts: int = _setting(
         "events",

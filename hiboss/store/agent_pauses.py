@@ -69,7 +69,7 @@ def resume(tx: Tx, agent: Row, bounds: Bounds, now: int) -> bool:
     if agent["paused_kind"] == "budget":
         tx.execute("UPDATE agent SET budget_from = ? WHERE address = ?", (now, agent["id"]))
     if agent["paused_trace"] is not None:
-        run_limits.extend(tx, agent["paused_trace"], agent["paused_hops"], bounds)
+        run_limits.extend(tx, agent["paused_trace"], agent["paused_hops"], bounds, now)
     _clear(tx, agent["id"], now)
     tx.arrived_for.append(agent["id"])  # wakes the runner
     return True

@@ -48,7 +48,8 @@ def close(tx: Tx, ask: int, settlement: Settlement, now: int) -> bool:
 def cancel_limits(tx: Tx, agent: int, why: str, now: int) -> None:
     """Cancel what an agent asked because it had reached a limit: it is decided otherwise."""
     rows = tx.execute(
-        "SELECT id FROM ask INDEXED BY ask_asker WHERE asker = ? AND state = 'open' AND kind = 'limit'",
+        "SELECT id FROM ask INDEXED BY ask_asker WHERE asker = ? AND state = 'open' AND kind = 'limit'"
+        " AND subject IS NULL",
         (agent,),
     ).fetchall()
     for row in rows:

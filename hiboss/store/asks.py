@@ -47,7 +47,9 @@ class NewAsk(NamedTuple):
     run: int | None = None  # the run that asks
     reply_to: int | None = None  # a message; None: the one that the run answers, if that is between the two
     tool: str | None = None  # of a permission
-    subject: str | None = None  # of a permission: exactly what a rule would be about
+    subject: str | None = (
+        None  # of a permission: exactly what a rule would be about; of a limit: limit_asks.py
+    )
     in_turn: bool = False  # a provider asks it in its turn, and waits for the answer (run_asks.py)
 
 
@@ -202,10 +204,10 @@ def settle(tx: Tx, ask: int, settlement: Settlement, now: int) -> Row:
         raise already_settled(need(tx, ask))
     row = need(tx, ask)
     ask_rules.remember(tx, row, now)
-    if row["kind"] == "question":
-        ask_replies.tell(tx, row, settlement.place, now)
-    elif row["kind"] == "limit":
+    if row["kind"] == "limit" and row["subject"] is None:
         agent_pauses.answered(tx, row, now)
+    elif row["kind"] != "permission":  # a limit of schedules pauses nobody, so its asker must be told
+        ask_replies.tell(tx, row, settlement.place, now)
     return need(tx, ask)
 
 

@@ -14,6 +14,7 @@ from .group_commit import Tx
 _OF_A_SLOT = re.compile(r"(s[0-9]+)@")  # a trace that a slot of this schedule began (schedules.py)
 
 
+DAY_MS = 24 * 3_600_000
 QUARTER_MS = 15 * 60 * 1000  # the days of all time zones begin with a quarter of an hour
 
 
@@ -31,7 +32,7 @@ class Spent(NamedTuple):
     cost: float
 
 
-def over_trace_limit(tx: Tx, trace: str, hops: int, bounds: Bounds) -> str | None:
+def over_trace_limit(tx: Tx, trace: str, hops: int, bounds: Bounds, now: int) -> str | None:
     """Return the reason why another run of this trace would exceed a limit; None if it would not."""
     allowed = tx.execute(
         "SELECT hops, runs FROM trace_limit WHERE trace = ?", (_limited_as(trace),)
@@ -40,8 +41,8 @@ def over_trace_limit(tx: Tx, trace: str, hops: int, bounds: Bounds) -> str | Non
     if hops >= most_hops:
         return f"the trace {trace} has reached {hops} hops"
     most_runs = allowed["runs"] if allowed else bounds.runs
-    runs = _runs(tx, trace)
-    return f"the trace {trace} has reached {runs} runs" if runs >= most_runs else None
+    runs = _runs(tx, trace, now)
+    return f"the trace {trace} has reached {runs} runs in a day" if runs >= most_runs else None
 
 
 def _limited_as(trace: str) -> str:
@@ -53,11 +54,17 @@ def _limited_as(trace: str) -> str:
     return trace if found is None else found[1]
 
 
-def _runs(tx: Tx, trace: str) -> int:
-    """Count the runs of a trace; not those that could do nothing: a lane error, or a daemon that ended."""
+def _runs(tx: Tx, trace: str, now: int) -> int:
+    """Count the runs of a trace in 24 hours: a daily reminder stays in the trace of the run that made it.
+
+    Those that could do nothing do not count: a lane error, or a daemon that ended.
+    """
     row = tx.execute(
-        "SELECT count(*) FROM run WHERE trace = ? AND error_scope IS NOT 'lane' AND status <> 'interrupted'",
-        (trace,),
+        """
+        SELECT count(*) FROM run
+        WHERE trace = ? AND error_scope IS NOT 'lane' AND status <> 'interrupted' AND started_at > ?
+        """,
+        (trace, now - DAY_MS),
     ).fetchone()
     return int(row[0])
 
@@ -109,7 +116,7 @@ def add_usage(tx: Tx, run: int) -> None:
     )
 
 
-def extend(tx: Tx, trace: str, reached: int, bounds: Bounds) -> None:
+def extend(tx: Tx, trace: str, reached: int, bounds: Bounds, now: int) -> None:
     """Allow a trace as many more hops and runs as it had at first; `reached`: the hops of its mail."""
     hops = max(reached, _most_hops(tx, trace))
     tx.execute(
@@ -117,7 +124,7 @@ def extend(tx: Tx, trace: str, reached: int, bounds: Bounds) -> None:
         INSERT INTO trace_limit (trace, hops, runs) VALUES (?1, ?2, ?3)
         ON CONFLICT (trace) DO UPDATE SET hops = ?2, runs = ?3
         """,
-        (_limited_as(trace), hops + bounds.hops, _runs(tx, trace) + bounds.runs),
+        (_limited_as(trace), hops + bounds.hops, _runs(tx, trace, now) + bounds.runs),
     )
 
 

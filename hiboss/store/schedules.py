@@ -6,7 +6,6 @@ Firing is in schedule_firing.py, the record of slots in schedule_slots.py.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,7 +23,6 @@ from .schedule_slots import series
 NOTICED_MS = 2_000  # a changed clock is noticed within this time; what is set meanwhile is right already
 FOREVER = 2**62
 CHUNK = 100  # schedules in one transaction, where each of them is looked at
-_OF_A_SLOT = re.compile(r"s[0-9]+@")  # how the trace begins that a slot has begun
 
 _SELECT = """
 SELECT s.*, a.kind || ':' || a.name AS owner_address, ifnull(u.boss, 0) AS owner_is_boss
@@ -233,6 +231,18 @@ def broken(tx: Tx, row: Row, moment: int) -> str | None:
     return None
 
 
+def number_of(connection: Connection | Tx, owner: int, but: int | None, now: int) -> int:
+    """Count the schedules of an owner that can still send, or could if they were enabled; not `but`."""
+    row = connection.execute(
+        """
+        SELECT count(*) FROM schedule INDEXED BY schedule_owner
+        WHERE owner = ? AND deleted_at IS NULL AND (at IS NULL OR at > ?) AND id IS NOT ?
+        """,
+        (owner, now, but),
+    ).fetchone()
+    return int(row[0])
+
+
 def is_spent(connection: Connection | Tx, row: Row) -> bool:
     """Tell whether a schedule for a single time has fired or was missed."""
     return row["at"] is not None and _is_spent(connection, row)
@@ -247,16 +257,13 @@ def timing(connection: Connection | Tx, row: Row) -> Timing:
 # --- the message ---------------------------------------------------------------------
 
 
-def origin(run: int, trace: str, hops: int, *, repeats: bool) -> dict[str, Any]:
+def origin(run: int, trace: str, hops: int) -> dict[str, Any]:
     """Return the columns of a schedule whose time is set in a run with this trace and these hops.
 
-    What it sends is one hop further, like all that a run sends. It belongs to the trace of the run if
-    it sends once, or if the run itself came of a slot: so no loop through schedules escapes the limits.
-    Otherwise each slot begins a trace of its own: a daily reminder must not reach the number of runs
-    that one trace may have.
+    What it sends belongs to the trace of the run and is one hop further, like all that a run sends: so
+    nothing escapes the limits by a schedule.
     """
-    shared = not repeats or _OF_A_SLOT.match(trace) is not None
-    return {"run": run, "trace": trace if shared else None, "hops": hops + 1}
+    return {"run": run, "trace": trace, "hops": hops + 1}
 
 
 def stored_message(row: Row) -> dict[str, Any]:

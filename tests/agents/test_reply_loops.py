@@ -138,7 +138,7 @@ def test_a_trace_of_too_many_runs_is_stopped_too(crew: Team, chief: Boss) -> Non
     kai = crew.hire("", busy="followup")
     nex = crew.hire(f'for i in range(12): send("{kai.address}", str(i))\nprint("sent")')
     trace = chief.say_and_wait(nex, text="begin")["message"]
-    assert chief.status(kai)["why"] == f"the trace {trace} has reached {RUNS} runs"
+    assert chief.status(kai)["why"] == f"the trace {trace} has reached {RUNS} runs in a day"
     assert len(kai.turns()) == RUNS - 1 and len(chief.told_of(kai)) == 1
     assert statuses(chief.daemon, kai) == {"done": RUNS - 1, "pending": 12 - (RUNS - 1)}
     assert texts(chief.heard(nex)) == ["sent"]  # the agent that has finished is not paused

@@ -122,21 +122,39 @@ def test_a_repeating_schedule_made_in_a_turn_of_a_schedule_counts_in_its_trace(
     assert {one["trace"] for one in kai.runs()} == {kai.runs()[0]["trace"]} and len(kai.runs()) == RUNS
 
 
-def test_a_daily_reminder_made_in_a_run_never_pauses_its_agent(crew: Team, chief: Boss) -> None:
+def test_a_repeating_schedule_made_in_a_run_counts_in_the_trace_of_the_run(crew: Team, chief: Boss) -> None:
     kai = crew.hire(
         scheduling('cron="0 9 * * *"', "tell the boss") + ' if "remind" in TEXTS[0] else print("tea")'
     )
     chief.say(kai, text="remind me every day")
     wait_until_idle(chief.daemon)
     [number] = kai.program.notes()
-    for _ in range(2 * RUNS):
+    for _ in range(RUNS):
         chief.call_and_wait("cron.run", id=number)
-    assert chief.status(kai)["state"] == "idle" and chief.told_of(kai) == []
-    days = kai.runs()[1:]
-    assert len(days) == len({one["trace"] for one in days}) == 2 * RUNS
-    assert {one["hops"] for one in days} == {1} and all(one["trace"].startswith(f"{number}@") for one in days)
+    first, *times = kai.runs()
+    assert paused(chief, kai) == f"the trace {first['trace']} has reached {RUNS} runs in a day"
+    assert {(one["trace"], one["hops"]) for one in times} == {(first["trace"], 1)} and len(times) == RUNS - 1
     # Like a note to itself: the answer goes to the person who asked for the reminder.
-    assert [one["text"] for one in chief.heard(kai)] == ["tea"] * (2 * RUNS)
+    assert [one["text"] for one in chief.heard(kai)][: RUNS - 1] == ["tea"] * (RUNS - 1)
+
+
+@frozen(quiet=False, runs_per_trace=3)
+async def test_a_daily_reminder_made_in_a_run_never_pauses_its_agent(daemon: InProcessDaemon) -> None:
+    await hire(daemon, "kai", QUIET)
+    daily = {"to": "agent:kai", "text": "tea", "overlap": "queue"}
+    for every, of_a_run in (("24h", "m1"), ("1h", "m2")):
+        number = (await daemon.ask("cron.create", who="kai", every=every, **daily))["id"]
+        daemon.change("UPDATE schedule SET trace = ?, hops = 1 WHERE id = ?", of_a_run, int(number[1:]))
+        if of_a_run == "m1":
+            for _ in range(10):
+                await idle_after(daemon, hours=24)
+            assert (await status_of(daemon, "kai"))["state"] == "idle"
+            assert {one["trace"] for one in await runs_of(daemon, "kai")} == {"m1"}
+            assert len(await runs_of(daemon, "kai")) == 10
+    for _ in range(4):
+        await idle_after(daemon, hours=1)
+    status = await status_of(daemon, "kai")
+    assert (status["state"], status["why"]) == ("paused", "the trace m2 has reached 3 runs in a day")
 
 
 def test_what_the_boss_allows_one_time_of_a_schedule_he_allows_the_next(crew: Team, chief: Boss) -> None:

@@ -82,6 +82,7 @@ TIMES = [
         for value in ("0s", "0h0m", "0.999s", "8785h", "999999h")
         for each in _both({"every": value}, "bad_duration", value)
     ],
+    *_both({"every": "1s"}, "schedule_quota", "every 1 s|schedules.least_seconds|is asked"),
     *[
         each
         for value in BAD_TIMES

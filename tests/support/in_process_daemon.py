@@ -136,6 +136,9 @@ class InProcessDaemon(FrozenDaemon):
 Story = Callable[..., Awaitable[None]]
 
 
+OFTEN = {"schedule_least_seconds": 1}
+
+
 def frozen(
     *, at: datetime | None = NOON, quiet: bool = True, **settings: Any
 ) -> Callable[[Story], Callable[[Path], None]]:
@@ -149,7 +152,7 @@ def frozen(
             home = set_up(tmp_path)
             frost = nullcontext() if at is None else freeze_time(at, real_asyncio=True)
             with own_logs(), frost as clock:
-                asyncio.run(_run(story, InProcessDaemon(home, clock, variables(settings)), quiet))
+                asyncio.run(_run(story, InProcessDaemon(home, clock, variables(OFTEN | settings)), quiet))
 
         test.__name__, test.__doc__ = story.__name__, story.__doc__
         test.__qualname__, test.__module__ = story.__qualname__, story.__module__

@@ -222,6 +222,12 @@ class TooBroad(HibossError):
 # --- attachments ---------------------------------------------------------------------
 
 
+class ScheduleQuota(HibossError):
+    """{why}, which only the boss can allow ({setting}); {said}"""
+
+    code, rpc, http = "schedule_quota", -32034, 429
+
+
 class AttachmentMissing(HibossError):
     """there is no file {path} to attach; give the path of a file that exists"""
 

@@ -647,7 +647,7 @@ CREATE TABLE schedule (
     last_message INTEGER REFERENCES message (id),
     -- The run that set its time. NULL: none did.
     run          INTEGER REFERENCES run (id),
-    trace        TEXT,                  -- of all its messages; NULL: each slot begins a trace, like s3@2026-01-28T…
+    trace        TEXT,                  -- of all its messages: that of its run; NULL: each slot begins a trace, like s3@2026-01-28T…
     hops         INTEGER NOT NULL DEFAULT 0,  -- of its messages
     created_at   INTEGER NOT NULL,
     deleted_at   INTEGER,
@@ -820,7 +820,7 @@ CREATE TABLE ask (
     tool        TEXT,                   -- of a permission: the tool that would be used
     fallback    TEXT,                   -- the answer when the time is over
     options     TEXT NOT NULL,          -- a JSON array
-    subject     TEXT,                   -- of a permission: exactly what a rule would be about, like a command line
+    subject     TEXT,                   -- of a permission: exactly what a rule would be about, like a command line; of a limit: schedules, or every and milliseconds
     question    TEXT NOT NULL
 ) STRICT;
 CREATE INDEX ask_wake ON ask (wake_at) WHERE wake_at IS NOT NULL;
