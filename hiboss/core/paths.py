@@ -15,6 +15,7 @@ from .errors import HibossError, HomeUnusable, StoreFull
 
 TYPE_CHECKING = False  # importing typing would cost every command 3 ms
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Container, Iterator, Mapping
 
 # sun_path has 108 bytes on Linux and 104 on macOS, including the closing NUL.
@@ -436,6 +437,23 @@ def _unlink(path: str) -> None:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
+
+
+def private_socket(path: str) -> socket.socket:
+    """Return a unix socket at `path` that only its owner may open. Nobody can connect before it listens.
+
+    The umask would do that too, but it is one for all threads: what others make meanwhile could not be used.
+    """
+    import socket
+
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(path)
+        os.chmod(path, 0o600)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 def is_disk_full(error: OSError) -> bool:

@@ -44,15 +44,11 @@ class Worker:
 
     async def serve(self) -> None:
         """Serve until it is stopped or idle."""
-        old = os.umask(0o177)  # so that the sockets are never open to others, not even for a moment
-        try:
-            for path in self._paths:
-                with suppress(FileNotFoundError):
-                    os.unlink(path)
-            await self._stdio.listen(self._paths[0])
-            await self._http.listen(self._server, self._paths[1])
-        finally:
-            os.umask(old)
+        for path in self._paths:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+        await self._stdio.listen(self._paths[0])
+        await self._http.listen(self._server, self._paths[1])
         sys.stdout.write("ready\n")
         sys.stdout.flush()
         try:

@@ -33,6 +33,7 @@ from uvicorn.server import ServerState
 from ..core import clock
 from ..core import errors as known
 from ..core.errors import HibossError, InvalidRequest, McpUnavailable, NoSuchPath, NoToken
+from ..core.paths import private_socket
 from . import tools
 from .answers import error_json
 from .caller import Caller
@@ -107,7 +108,7 @@ class HttpClients:
 
         # Not by uvicorn.Server, which takes over signals, and wakes ten times a second to see whether to end.
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_unix_server(connect, path, backlog=BACKLOG)
+        self._listener = await loop.create_unix_server(connect, sock=private_socket(path), backlog=BACKLOG)
 
     def _sessions(self, server: Server[Any], *, json_response: bool) -> StreamableHTTPSessionManager:
         return StreamableHTTPSessionManager(

@@ -22,6 +22,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, jsonrpc_message_adapter
 
 from ..core.errors import BadText, Busy, ForeignPeer, HibossError, InvalidRequest, NoToken, ParseError
+from ..core.paths import private_socket
 from .answers import error_json
 from .caller import Caller
 from .daemon_connection import Daemon
@@ -45,7 +46,8 @@ class StdioClients:
         self._served = 0  # of those, the ones that have said who they are
 
     async def listen(self, path: str) -> None:
-        self._listener = await asyncio.start_unix_server(self._connect, path, limit=self._line_bytes)
+        listener = private_socket(path)
+        self._listener = await asyncio.start_unix_server(self._connect, sock=listener, limit=self._line_bytes)
 
     def close(self) -> None:
         """Take no new clients, and hang up on the others.

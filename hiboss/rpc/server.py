@@ -12,6 +12,7 @@ import asyncio
 import os
 from collections.abc import Callable
 
+from ..core.paths import private_socket
 from ..core.settings import Settings
 from .connection import Connection
 from .contracts import Dispatcher
@@ -35,11 +36,7 @@ class Server:
         if os.path.exists(path):
             os.unlink(path)
         loop = asyncio.get_running_loop()
-        old = os.umask(0o177)  # so that the socket is never open to others, not even for a moment
-        try:
-            self._listener = await loop.create_unix_server(self._connect, path, backlog=1024)
-        finally:
-            os.umask(old)
+        self._listener = await loop.create_unix_server(self._connect, sock=private_socket(path), backlog=1024)
 
     def _connect(self) -> Connection:
         return Connection(self._dispatcher, self._settings, self.connections, self.waiting_bytes)

@@ -14,10 +14,12 @@ BUDGET = requests.Budget(64 * 1024 * 1024)  # everybody may send here, and shows
 
 async def receive(door: Door, request: Request) -> Response:
     limit = door.settings.webhook_body_bytes
-    try:
-        body = await requests.body(request, limit, budget=BUDGET)
-    except FrameTooLarge:
-        advice = " (webhooks.body_bytes)"
-        raise TooLarge(what="the body", size="more", limit=f"{limit} bytes", advice=advice) from None
     headers = {name.lower(): value for name, value in request.headers.items()}
-    return answers.result(await door.dispatcher.receive_webhook(request.path_params["name"], headers, body))
+    with BUDGET.share() as share:
+        try:
+            body = await requests.body(request, limit, share=share)
+        except FrameTooLarge:
+            advice = " (webhooks.body_bytes)"
+            raise TooLarge(what="the body", size="more", limit=f"{limit} bytes", advice=advice) from None
+        received = await door.dispatcher.receive_webhook(request.path_params["name"], headers, body)
+    return answers.result(received)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -35,13 +36,32 @@ class Budget:
         self._limit = limit
         self._held = 0  # bytes
 
+    @contextmanager
+    def share(self) -> Iterator[Share]:
+        """Give a request its share, until it is answered: so long its body is in memory."""
+        share = Share(self)
+        try:
+            yield share
+        finally:
+            self._held -= share.held
+
     def take(self, size: int) -> None:
         if self._held + size > self._limit:
             raise Busy(what="too many large requests come in at the same time, try again in a moment")
         self._held += size
 
-    def give_back(self, size: int) -> None:
-        self._held -= size
+
+class Share:
+    """What one request holds of a budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self.held = 0  # bytes
+
+    def take(self, size: int) -> None:
+        """Take more. Raises Busy."""
+        self._budget.take(size)
+        self.held += size
 
 
 async def pieces(request: Request) -> AsyncIterator[bytes]:
@@ -61,12 +81,10 @@ async def pieces(request: Request) -> AsyncIterator[bytes]:
             yield piece
 
 
-async def body(
-    request: Request, limit: int, prove: Prove | None = None, budget: Budget | None = None
-) -> bytes:
+async def body(request: Request, limit: int, prove: Prove | None = None, share: Share | None = None) -> bytes:
     """Return the whole body; raises FrameTooLarge if it is larger than the limit.
 
-    `prove` is called before a large one is taken. `budget`: for it and others together.
+    `prove` is called before a large one is taken. `share`: of the budget for it and others together.
     """
     told = request.headers.get("content-length", "")
     size = int(told[:20]) if told.isascii() and told.isdecimal() else 0
@@ -76,8 +94,8 @@ async def body(
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in pieces(request):
-                if budget is not None:
-                    budget.take(len(piece))
+                if share is not None:
+                    share.take(len(piece))
                 found += piece
                 if len(found) > limit:
                     raise FrameTooLarge(limit=limit)
@@ -86,9 +104,6 @@ async def body(
                     prove = None
     except TimeoutError:
         raise BodyTooSlow(seconds=f"{BODY_SECONDS:g}") from None
-    finally:
-        if budget is not None:
-            budget.give_back(len(found))
     return bytes(found)
 
 
