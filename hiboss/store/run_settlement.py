@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core import backoff
 from ..core.contracts.failures import Failure
 from ..core.contracts.provider import Answer, Usage
-from ..core.envelope import Accepted, Priority
+from ..core.envelope import Accepted, Priority, Waits
 from ..core.events import AgentChanged, RunEnded
 from . import (
     chat_notes,
@@ -27,6 +27,7 @@ from .group_commit import Tx
 from .run_start import Turn
 
 ATTEMPTS = 5  # failures of an envelope alone, before it is given up
+LOOKED_BACK = 50  # runs of an agent, for what waits for its retry
 PAUSED_AT_END = "the daemon ended while it was paused; it begins again when it is resumed"
 
 
@@ -138,9 +139,32 @@ def _retry_later(tx: Tx, number: int, failure: Failure, delays: tuple[int, ...],
     row = tx.execute("SELECT attempts FROM envelope WHERE id = ?", (number,)).fetchone()
     # After `envelope retry` the delays begin again from the first.
     step = min(row["attempts"], _failed_alone(tx, number), len(delays) - 1)
-    retry_at: int = now + delays[step]
+    retry_at: int = max(now + delays[step], _retried_before(tx, number) or 0)
     envelopes.failed_once(tx, number, failure, now, retry_at=retry_at)
     return retry_at
+
+
+def _retried_before(tx: Tx, number: int) -> int | None:
+    """Return until when mail before this in its conversation waits for its retry; None: none waits.
+
+    It is looked for in the last LOOKED_BACK runs of the agent.
+    """
+    row = tx.execute(
+        """
+        SELECT max(b.wait_until) AS until
+        FROM envelope e JOIN message m ON m.id = e.message
+        CROSS JOIN (SELECT id FROM run INDEXED BY run_agent
+                    WHERE agent = (SELECT recipient FROM envelope WHERE id = ?1) ORDER BY id DESC LIMIT ?2) r
+        CROSS JOIN run_envelope x ON x.run = r.id
+        CROSS JOIN envelope b ON b.id = x.envelope
+        CROSS JOIN message n ON n.id = b.message
+        WHERE e.id = ?1 AND n.conversation = m.conversation AND b.recipient = e.recipient
+          AND b.priority <= e.priority AND b.arrived < e.arrived AND b.status = 0 AND b.waits = ?3
+        """,
+        (number, LOOKED_BACK, int(Waits.RETRY)),
+    ).fetchone()
+    until: int | None = row["until"]
+    return until
 
 
 def _failed_alone(tx: Tx, number: int) -> int:
