@@ -21,6 +21,7 @@ from tests.support.shell_agents import (
     end_all,
     eventually,
     left_behind,
+    rows,
     running,
 )
 from tests.support.waits import wait_until
@@ -39,6 +40,13 @@ def ada(daemon: RunningDaemon) -> Iterator[Boss]:
     yield chief
     chief.call("breaker.release")
     end_all(daemon)
+    # Mail that a test has left would wait in the next one too.
+    left = """
+        SELECT DISTINCT a.name FROM envelope e JOIN address a ON a.id = e.recipient
+        WHERE e.status = 0 AND a.kind = 'agent'
+    """
+    for row in rows(daemon, left):
+        chief.call("agent.delete", name=row["name"])
 
 
 def hire(daemon: RunningDaemon, directory: Path, script: str = f"exec {SLEEP}") -> Worker:

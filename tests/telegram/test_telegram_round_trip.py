@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from time import time
 from typing import NamedTuple
 
@@ -74,8 +75,7 @@ class Plan(NamedTuple):
     reminder: Message
 
 
-@pytest.fixture(scope="module")
-def plan(new: PhoneTalk) -> Plan:
+def planned(new: PhoneTalk) -> Plan:
     """Let Ada ask for the plan; check how the answer grows."""
     new.file("plan.png").write_bytes(PNG)
     new.works_so(SENDS + GROWS)
@@ -90,14 +90,27 @@ def plan(new: PhoneTalk) -> Plan:
     return Plan(asked, *new.posts())
 
 
-def test_the_answer_becomes_one_post_with_a_table_and_quotes_the_question(new: PhoneTalk, plan: Plan) -> None:
+def test_a_question_gets_a_photo_and_a_table_and_the_talk_goes_on_at_the_terminal_and_by_reply(
+    tmp_path: Path,
+) -> None:
+    with phone_talk(tmp_path, "10.3") as talk:
+        plan = planned(talk)
+        _is_one_post_with_a_table(talk, plan)
+        _has_a_photo_and_a_reminder(talk, plan)
+        _is_shown_and_goes_on_at_the_terminal(talk, plan)
+        _goes_on_by_a_reply_and_a_reaction(talk, plan)
+
+
+def _is_one_post_with_a_table(new: PhoneTalk, plan: Plan) -> None:
+    """The answer; it quotes the question."""
     assert plan.answer.text == ALL and "<table>" in (plan.answer.rich_source or "")
     drafts = [one for one in new.chat.drafts if "looked" in one.text]
     assert len(drafts) >= 2 and all(ALL.startswith(one.text) and one.can_stop for one in drafts)
     assert plan.answer.reply_to is plan.asked and not plan.answer.texts[1:]
 
 
-def test_what_the_agent_sends_by_command_comes_as_a_photo_and_a_reminder(new: PhoneTalk, plan: Plan) -> None:
+def _has_a_photo_and_a_reminder(new: PhoneTalk, plan: Plan) -> None:
+    """What the agent sends by command."""
     assert plan.photo.text == "kai:\nthe garden" and "photo" in plan.photo.media
     assert PNG in [one.data for one in plan.photo.files]
     assert plan.reminder.text == "kai:\nIt is time to dig."
@@ -105,9 +118,8 @@ def test_what_the_agent_sends_by_command_comes_as_a_photo_and_a_reminder(new: Ph
     assert [words[:2] for words in new.commands()[:2]] == [["envelope", "send"]] * 2
 
 
-def test_the_terminal_shows_the_same_conversation_and_its_answers_come_to_the_phone(
-    new: PhoneTalk, plan: Plan
-) -> None:
+def _is_shown_and_goes_on_at_the_terminal(new: PhoneTalk, plan: Plan) -> None:
+    """The terminal shows the same conversation, and its answers come to the phone."""
     new.works_so('say(f"You ask: {TEXTS[-1]}")')
     new.look_from_here()
     told = [f"you ({address(new.chat)})", plan.asked.text, "the garden", '[image] "plan.png"']
@@ -125,9 +137,8 @@ def test_the_terminal_shows_the_same_conversation_and_its_answers_come_to_the_ph
     assert len(new.posts()) == 1  # a bot cannot say there what Ada said herself
 
 
-def test_a_reply_to_the_photo_and_a_reaction_are_shown_and_the_agent_reacts_and_edits(
-    new: PhoneTalk, plan: Plan
-) -> None:
+def _goes_on_by_a_reply_and_a_reaction(new: PhoneTalk, plan: Plan) -> None:
+    """The agent is shown them, reacts and edits."""
     new.works_so(CHANGES)
     new.ada.reacts(plan.answer, "👍")
     new.office.settle()
