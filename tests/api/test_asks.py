@@ -18,8 +18,8 @@ from tests.support.daemons import daemon_with
 from tests.support.followers import following
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party, agent
+from tests.support.present_people import SilentRun
 from tests.support.python_agents import Boss, PythonAgent, Team, texts, wait_until_idle
-from tests.support.silent_runs import SilentRun
 from tests.support.waits import wait_until
 
 Pair = tuple[Party, Party]

@@ -12,9 +12,8 @@ import pytest
 from hiboss.core.crashpoint import ARRIVED, ARRIVING
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.channels.bound_folder import Folder
-from tests.support.clubs import club, got, hears
 from tests.support.daemons import set_up
-from tests.support.parties import Party, agent, agents, at_once, boss, bring, stored
+from tests.support.parties import Party, agent, agents, at_once, boss, bring, club, got, hears, stored
 from tests.support.phones import Phone
 from tests.support.scripted_channels import Place, daemon_with_channels, row
 from tests.support.waits import wait_until

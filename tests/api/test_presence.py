@@ -8,9 +8,8 @@ from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.followers import following
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.parties import Party
-from tests.support.present_people import EventClock, hearing, opened, presence
+from tests.support.present_people import EventClock, SilentRun, hearing, opened, presence
 from tests.support.python_agents import Boss, Team, status_of, wait_until_idle
-from tests.support.silent_runs import SilentRun
 from tests.support.waits import wait_until
 
 

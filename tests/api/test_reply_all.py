@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from hiboss.testing.running_daemon import RunningDaemon
-from tests.support.clubs import club, got, hears
-from tests.support.parties import Party, agent, agents, boss, bring, stored
+from tests.support.parties import Party, agent, agents, boss, bring, club, got, hears, stored
 from tests.support.phones import Phone
 from tests.support.python_agents import QUIET, Boss, PythonAgent, Team, wait_until_idle
 from tests.support.scripted_channels import Place, daemon_with_channels

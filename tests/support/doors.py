@@ -118,8 +118,7 @@ def in_header(token: Any) -> bool:
 def masked(method: str, answer: Answer) -> Answer:
     """An answer without what differs by nature."""
     if "result" in answer and method in MOVES:
-        kept = {key: one for key, one in answer["result"].items() if key not in MOVES[method]}
-        answer = {"result": kept}
+        answer = {"result": {key: one for key, one in answer["result"].items() if key not in MOVES[method]}}
     return json.loads(TIME.sub("time", json.dumps(answer)))
 
 

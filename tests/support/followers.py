@@ -38,8 +38,7 @@ class Follower:
 
     def subscribe(self, token: str, **params: Any) -> Any:
         """Subscribe, and return the result."""
-        answer = self.call("event.subscribe", token=token, **params)
-        return answer["result"]
+        return self.call("event.subscribe", token=token, **params)["result"]
 
     def next(self, *topics: str) -> Event:
         """Return the next notification, of one of these topics if any are named."""

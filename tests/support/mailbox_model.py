@@ -231,8 +231,7 @@ class Mailboxes:
         """Return who gets a reply to all: in a group the group, else all others whom one can know."""
         if isinstance(parent.talk, Group) and not parent.talk.deleted:
             return parent.talk
-        found = [one for one in self._known(who, parent) if one.live]
-        return found or self._of_sender(who, parent)
+        return [one for one in self._known(who, parent) if one.live] or self._of_sender(who, parent)
 
     def skipped(self, who: Party, parent: Message) -> set[str]:
         """Return who was deleted of those whom a reply to all would reach."""

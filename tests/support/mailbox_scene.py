@@ -241,8 +241,7 @@ class Scene:
             expected,
         )
         self._same(who, "number of threads", (page["total"], len(page["threads"])), (len(expected),) * 2)
-        roots = [one for one in self.boxes.messages if one.answers is None]
-        for root in roots[self.checked % 4 :: 4]:
+        for root in [one for one in self.boxes.messages if one.answers is None][self.checked % 4 :: 4]:
             found = self._or_none(who, "message.list", thread_id=f"t{root.number}", page_size=100)
             shown = found and [_message(one) for one in found["messages"]]
             self._same(who, f"t{root.number}", shown, views.thread_messages(self.boxes, who, root))

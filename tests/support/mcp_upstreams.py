@@ -105,8 +105,7 @@ class PlayedWorker:
             method, target, [one for one in headers if one[0]], await reader.readexactly(size), writer
         )
         self.asked.append(asked)
-        watching = asyncio.create_task(self._watch(reader, asked))
-        self._tasks.add(watching)
+        self._tasks.add(asyncio.create_task(self._watch(reader, asked)))
         await self.answer(asked)
         if self.answer is plain:
             writer.close()

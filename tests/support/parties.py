@@ -104,12 +104,28 @@ def agent(daemon: RunningDaemon, name: str | None = None, **fields: Any) -> Part
 def person(daemon: RunningDaemon, name: str | None = None, **fields: Any) -> Party:
     """Register a person besides the boss, with a new name unless one is given."""
     name = name or f"person-{next(_numbers)}"
-    answer = boss(daemon).call("user.register", name=name, **fields)
-    return Party(daemon, f"user:{name}", answer["token"])
+    return Party(daemon, f"user:{name}", boss(daemon).call("user.register", name=name, **fields)["token"])
 
 
 def agents(daemon: RunningDaemon, number: int) -> list[Party]:
     return [agent(daemon) for _ in range(number)]
+
+
+def club(owner: Party, *members: Party | str, name: str | None = None, **fields: Any) -> str:
+    """Create a group with a name of its own; return its address."""
+    name = name or f"club-of-{owner.name}"
+    given = [one if isinstance(one, str) else one.address for one in members]
+    owner.call("conversation.create", name=name, participants=given, **fields)
+    return f"group:{name}"
+
+
+def got(who: Party, text: str) -> list[Envelope]:
+    return [one for one in who.list(page_size=100) if one["text"] == text]
+
+
+def hears(text: str, *parties: Party) -> list[str]:
+    """Return who of these got a text, by name."""
+    return [one.name for one in parties if got(one, text)]
 
 
 def stored(daemon: RunningDaemon) -> tuple[int, ...]:

@@ -278,8 +278,7 @@ async def idle_after_restart(daemon: InProcessDaemon, **later: float) -> None:
 
 async def runs_of(daemon: InProcessDaemon, name: str, **params: Any) -> list[Run]:
     """Return an agent's runs, oldest first."""
-    found = await daemon.ask("run.list", agent=name, page_size=100, **params)
-    return list(reversed(found["runs"]))
+    return list(reversed((await daemon.ask("run.list", agent=name, page_size=100, **params))["runs"]))
 
 
 async def status_of(daemon: InProcessDaemon, name: str) -> Any:

@@ -17,8 +17,7 @@ BACK = {"box": "inbox", "waits": None, "snoozed_until": None}
 async def snooze(
     daemon: InProcessDaemon, *ids: str, until: str = "+1h", who: str = "nex", **more: Any
 ) -> int:
-    answer = await daemon.ask("envelope.snooze", who, ids=list(ids), until=until, **more)
-    return int(answer["changed"])
+    return int((await daemon.ask("envelope.snooze", who, ids=list(ids), until=until, **more))["changed"])
 
 
 async def unsnooze(daemon: InProcessDaemon, *ids: str, who: str = "nex", **more: Any) -> int:
@@ -50,8 +49,7 @@ async def polled(daemon: InProcessDaemon, who: str = "nex") -> list[str]:
 
 
 async def waited(daemon: InProcessDaemon, who: str = "nex", timeout: str = "0.01s") -> list[str]:
-    answer = await daemon.ask("envelope.wait", who, timeout=timeout)
-    return [one["text"] for one in answer["envelopes"]]
+    return [one["text"] for one in (await daemon.ask("envelope.wait", who, timeout=timeout))["envelopes"]]
 
 
 async def unread(daemon: InProcessDaemon, who: str = "nex") -> tuple[int, int]:

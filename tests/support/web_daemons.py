@@ -260,8 +260,7 @@ class WebDaemon(RunningDaemon):
     def log_in(self, name: str | None = None) -> Browser:
         answer = self.request("POST", "/login", (), {"code": self.link(name)})
         assert answer.status == 200, answer
-        cookie = answer.header("set-cookie").partition("=")[2].partition(";")[0]
-        return Browser(cookie, answer.json["tab"])
+        return Browser(answer.header("set-cookie").partition("=")[2].partition(";")[0], answer.json["tab"])
 
     def logged(self) -> str:
         directory = Path(self.home.log_file).parent
