@@ -87,10 +87,11 @@ async def create(context: Context, caller: Caller, params: Create) -> ScheduleJs
     files = files_of(context, caller, sending.attachments)
     prepared = await context.router.prepare(draft_of(context, caller, sending), files, handed)
     draft, now = prepared.draft, clock.now()
+    timing = _timing(context, when, now)  # not in the write: the zone is read on this thread's connection
 
     def write(tx: Tx) -> Row | ScheduleQuota:
         context.auth.check_may_send(tx, caller.id)
-        over = limit_asks.schedule_over_quota(tx, caller.id, _timing(context, when, now), now)
+        over = limit_asks.schedule_over_quota(tx, caller.id, timing, now)
         if over is not None:
             return over
         prepared.use(tx)
@@ -132,12 +133,12 @@ async def change(context: Context, caller: Caller, params: Set) -> ScheduleJson:
     options = _options(context, params)
     prepared, content = await _content(context, caller, params, schedules.stored_message(before))
     now = clock.now()
+    timing = _timing(context, when, now)
 
     def write(tx: Tx) -> Row | ScheduleQuota:
         row = schedules.get(tx, number, caller.sees)
         context.auth.check_may_send(tx, row["owner"])
         if when and not caller.is_boss:
-            timing = _timing(context, when, now)
             over = limit_asks.schedule_over_quota(tx, row["owner"], timing, now, changed=number)
             if over is not None:
                 return over

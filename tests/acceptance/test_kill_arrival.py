@@ -1,16 +1,26 @@
-"""kill -9 while deferred mail arrives, and while somebody has claimed: once, in order, labelled."""
+"""kill -9 while deferred mail arrives, somebody has claimed, or a slot of a schedule comes: once, in order, labelled."""
 
 from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from hiboss.api import leases
 from hiboss.core import clock
-from hiboss.core.crashpoint import AFTER_COMMIT, ARRIVED, ARRIVING
+from hiboss.core.crashpoint import AFTER_COMMIT, ARRIVED, ARRIVING, BEFORE_WRITE, IN_GROUP
 from hiboss.core.errors import DaemonUnreachable
+from hiboss.routing.scheduler import Scheduler
+from hiboss.testing.running_daemon import RunningDaemon
 from tests.acceptance.soak_clients import Asked, ask_again
 from tests.acceptance.soak_post import Post
 from tests.support.crash_groups import groups_of
+from tests.support.daemons import line, set_up
+from tests.support.failures import seeded
+from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -81,3 +91,113 @@ def test_a_claim_nobody_was_told_of_ends_with_its_lease(post: Post) -> None:
     assert [one["id"] for one in fetched] == numbers
     assert [one["id"] for one in fetched if one["redelivered"]] == claimed
     post.daemon.check()
+
+
+# --- schedules ------------------------------------------------------------------------
+
+
+MANY_SLOTS = 1_200  # 250 are fired in one transaction
+DEATHS = [  # and how many have been fired then
+    (ARRIVING, 0),
+    (BEFORE_WRITE, 0),
+    (IN_GROUP, 0),
+    (AFTER_COMMIT, 250),
+    (ARRIVED, 500),
+    (f"{IN_GROUP}:2", 750),
+    (f"{ARRIVING}:2", 1_000),
+]
+KINDS = [(catch_up, overlap) for catch_up in ("skip", "once", "all") for overlap in ("queue", "skip")]
+
+
+@pytest.fixture
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
+    daemon = RunningDaemon(set_up(tmp_path_factory.mktemp("k")))
+    daemon.start()
+    yield daemon
+    daemon.stop()
+
+
+def settled(daemon: RunningDaemon) -> bool:
+    """Whether no schedule is due."""
+    with daemon.database() as database:
+        (due,) = database.execute(
+            "SELECT count(*) FROM schedule WHERE next_at <= ?", (clock.now(),)
+        ).fetchone()
+    return not due
+
+
+def fired(daemon: RunningDaemon) -> Counter[str]:
+    """How often each text was sent; never more or less than there are slots that say so."""
+    daemon.check()
+    with daemon.database() as database:
+        sent = Counter(row[0] for row in database.execute("SELECT text FROM message"))
+        noted = Counter(
+            row[0]
+            for row in database.execute(
+                """
+                SELECT s.draft ->> '$.text' FROM schedule_slot l JOIN schedule s ON s.id = l.schedule
+                JOIN message m ON m.id = l.message AND m.text = s.draft ->> '$.text'
+                WHERE l.outcome = 'fired'
+                """
+            )
+        )
+    assert sent == noted
+    return sent
+
+
+def test_each_slot_sends_once_wherever_the_daemon_dies(daemon: RunningDaemon) -> None:
+    facts = {"token": daemon.token("boss"), "to": "agent:nex", "at": "+1h"}  # no quota for the boss
+    for start in range(0, MANY_SLOTS, 100):
+        lines = [line("cron.create", n, text=f"{n}", **facts) for n in range(start, start + 100)]
+        answers = daemon.exchange(b"".join(lines).rstrip(), answers=100)
+        assert all("result" in answer for answer in answers)
+    daemon.kill()
+    with daemon.database() as database:  # their hour passes while no daemon runs
+        database.execute("UPDATE schedule SET at = at - 3600000, next_at = next_at - 3600000")
+        database.commit()
+    for crash_at, number in DEATHS:
+        with suppress(DaemonUnreachable):  # it may be dead before it could say that it is ready
+            daemon.start(HIBOSS_CRASH_AT=crash_at, **groups_of(Scheduler.catch_up))
+            assert daemon.wait_for_death() == -9
+        assert sorted(fired(daemon).values()) == [1] * number, crash_at
+    daemon.start()
+    wait_until(lambda: settled(daemon))
+    assert fired(daemon) == {f"{n}": 1 for n in range(MANY_SLOTS)}
+    with daemon.database() as database:
+        rows = database.execute("SELECT count(*), sum(number) FROM schedule_slot").fetchone()
+    assert tuple(rows) == (MANY_SLOTS, MANY_SLOTS)
+
+
+def test_no_slot_of_an_interval_is_lost_or_doubled_by_sudden_deaths(daemon: RunningDaemon) -> None:
+    numbers = {}
+    for catch_up, overlap in KINDS:
+        made = daemon.call(
+            "cron.create",
+            token=daemon.token("nex"),
+            every="1s",
+            to="user:boss" if overlap == "queue" else "agent:nex",
+            text=f"{catch_up} {overlap}",
+            catch_up=catch_up,
+            overlap=overlap,
+        )
+        numbers[made["id"]] = f"{catch_up} {overlap}"
+    chance = seeded(5)
+    for _ in range(4):
+        time.sleep(chance.uniform(0.1, 1.1))
+        daemon.kill()
+        daemon.start()
+    wait_until(lambda: settled(daemon))
+    daemon.kill()
+    sent = fired(daemon)
+    for number, text in numbers.items():
+        with daemon.database() as database:
+            key = int(number[1:])
+            row = database.execute("SELECT created_at, next_at FROM schedule WHERE id = ?", (key,)).fetchone()
+            rows = database.execute(
+                "SELECT * FROM schedule_slot WHERE schedule = ? ORDER BY slot", (key,)
+            ).fetchall()
+        found = [slot for one in rows for slot in range(one["slot"], one["last_slot"] + 1, 1_000)]
+        assert len(found) == sum(one["number"] for one in rows)
+        assert found == list(range(row["created_at"] + 1_000, row["next_at"], 1_000)), text
+        assert sent[text] == sum(one["outcome"] == "fired" for one in rows) >= 1
+    daemon.start()

@@ -1,4 +1,7 @@
-"""kill -9 around each control: afterwards it is applied as a whole or not at all, and told once."""
+"""kill -9 around a cancel: afterwards it is applied as a whole or not at all, and told once.
+
+Pauses, and controls of agents, conversations and mail, are in test_kill_more_controls.py.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,6 @@ class Story:
         self.number = self.zoe.tell(self.worker)
         self.worker.under_way()
 
-    def control(self, event: str, **more: Any) -> None:
-        self.ada.call("control.send", event=f"stream.{event}", run=self.worker.runs()[0]["id"], **more)
-
     def dies_in(self, event: str, **more: Any) -> None:
         """Send a control, and let the daemon die of it."""
         run = self.worker.runs()[0]["id"]
@@ -57,17 +57,10 @@ class Story:
         assert [tuple(one) for one in found] in ([], [("applied", 4)])
         return bool(found)
 
-    def row(self) -> dict[str, Any]:
-        """Its first run, and its lane."""
-        [found] = rows(
-            self.daemon,
-            "SELECT r.status, r.ends_as, r.paused_at, r.error_kind, l.state, l.paused_run FROM run r"
-            " LEFT JOIN lane l ON l.address = r.agent WHERE r.id ="
-            " (SELECT min(id) FROM run WHERE agent ="
-            "  (SELECT id FROM address WHERE name = ? AND retired_at IS NULL))",
-            self.worker.name,
-        )
-        return dict(found)
+    def ends_as(self) -> str | None:
+        """How its first run ends."""
+        query = "SELECT r.ends_as FROM run r JOIN address a ON a.id = r.agent WHERE a.name = ? ORDER BY r.id"
+        return rows(self.daemon, query, self.worker.name)[0]["ends_as"]
 
     def told(self, party: Party) -> list[str]:
         return [one["text"] for one in party.list(page_size=100) if one["from"] == "agent:system"]
@@ -81,11 +74,8 @@ class Story:
 
 
 class Case(NamedTuple):
-    event: str
     more: dict[str, Any]
     stored: Callable[[Story], None]  # what is true after the next start, if it is stored
-    before: Callable[[Story], None] = lambda story: None
-    not_stored: Callable[[Story], None] = lambda story: story.comes_again()
 
 
 def _cancelled(story: Story) -> None:
@@ -109,31 +99,12 @@ def _requeued(story: Story) -> None:
     assert story.zoe.get(story.number)["attempts"] == 0
 
 
-def _paused(story: Story) -> None:
-    """Its run went with the daemon, and nothing begins before it is resumed."""
-    found = story.row()
-    assert (found["status"], found["state"], found["paused_at"]) == ("interrupted", "paused", None)
-    assert len(story.worker.runs()) == 1 and story.zoe.get(story.number)["status"] == "pending"
-    story.control("resume")
-    story.comes_again()
-
-
-def _resumed(story: Story) -> None:
-    assert story.row()["state"] == "open"
-    story.comes_again()
-
-
 CASES = {
-    "pause": Case("pause", {}, _paused),
-    "resume": Case("resume", {}, _resumed, lambda story: story.control("pause"), _paused),
-    "cancel": Case("cancel", {"reason": "enough"}, _cancelled),
-    "requeue": Case("cancel", {"reason": "enough", "requeue": True}, _requeued),
+    "cancel": Case({"reason": "enough"}, _cancelled),
+    "requeue": Case({"reason": "enough", "requeue": True}, _requeued),
 }
-POINTS = {
-    **dict.fromkeys(CASES, (IN_GROUP, AFTER_COMMIT, CONTROLLED)),
-    # Its processes have ended, and that is not stored; it is settled.
-    **dict.fromkeys(("cancel", "requeue"), (IN_GROUP, AFTER_COMMIT, CONTROLLED, RUN_ANSWERED, RUN_SETTLED)),
-}
+# At the last two its processes have ended, and that is not stored; it is settled.
+POINTS = (IN_GROUP, AFTER_COMMIT, CONTROLLED, RUN_ANSWERED, RUN_SETTLED)
 
 
 @pytest.fixture
@@ -141,20 +112,18 @@ def story(outlived: Mortal, tmp_path: Path) -> Story:
     return Story(outlived, tmp_path)
 
 
-@pytest.mark.parametrize(("case", "point"), [(case, point) for case in CASES for point in POINTS[case]])
-def test_a_control_is_applied_as_a_whole_or_not_at_all(story: Story, case: str, point: str) -> None:
-    control = CASES[case]
+@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("case", list(CASES))
+def test_a_cancel_is_applied_as_a_whole_or_not_at_all(story: Story, case: str, point: str) -> None:
     story.begins(point)
-    control.before(story)
-    story.dies_in(control.event, **control.more)
-    stored = story.recorded(control.event)
-    found = story.row()
+    story.dies_in("cancel", **CASES[case].more)
+    stored = story.recorded("cancel")
     assert stored or point == IN_GROUP  # nothing after COMMIT takes it back
-    if control.event == "cancel":
-        assert (found["ends_as"] is not None) == stored
-    else:
-        assert (found["paused_run"] is not None) == (stored == (control.event == "pause"))
+    assert (story.ends_as() is not None) == stored
     story.daemon.start()
     assert not process_control.members(story.worker.program.pids[0])  # it ended them before it was ready
-    (control.stored if stored else control.not_stored)(story)
+    if stored:
+        CASES[case].stored(story)
+    else:
+        story.comes_again()
     assert_idle(story.daemon, story.worker.program)

@@ -42,7 +42,7 @@ ELSEWHERE = {
     ("reaction.set", "emoji_refused"): "only in a chat of some platforms: tests/api/test_reactions.py",
     ("agent.background", "busy"): "as of envelope.send",
     ("agent.background", "store_full"): "as of envelope.send",
-    ("breaker.pull", "breaker_not_stored"): "only with a full disk: tests/acceptance/test_breaker_faults.py",
+    ("breaker.pull", "breaker_not_stored"): "only with a full disk: tests/acceptance/test_breaker.py",
     ("breaker.release", "pulled_again"): "only while it is pulled: tests/api/test_breaker.py",
     (
         "participant.join",
