@@ -42,12 +42,21 @@ class Server:
         return Connection(self._dispatcher, self._settings, self.connections, self.waiting_bytes)
 
     async def serve_websocket(
-        self, receive: Receive, send: Send, abort: Callable[[], None], token: str | None
+        self,
+        receive: Receive,
+        send: Send,
+        abort: Callable[[], None],
+        token: str | None,
+        shown: Callable[[], None],
     ) -> None:
-        """Serve a WebSocket that is accepted, until it ends. `token`: of requests that name none."""
+        """Serve a WebSocket that is accepted, until it ends. `token`: of requests that name none.
+
+        `shown` is called when a request has a valid token.
+        """
         session = WebSocketSession(
             self._dispatcher, self._settings, self.connections, self.waiting_bytes, token
         )
+        session.shown = shown
         await session.serve(receive, send, abort)
 
     async def close(self) -> None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
 
-from ..api.operation import Door
-from ..core.errors import Busy
+from ..api.operation import Done, Door
+from ..core.errors import Busy, HibossError
+from . import codec
 from .session import Session
 
 Message = MutableMapping[str, Any]
@@ -115,6 +116,27 @@ class WebSocketSession(Session):
     """A client that is connected by a WebSocket."""
 
     door: Door = "web"
+    shown: Callable[[], None] | None = None  # called once, when a request has a valid token
+
+    def _call(self, request: codec.Request, token: str | None, done: Done) -> Coroutine[Any, Any, Any] | None:
+        self._look_for_token(request, token)
+        return super()._call(request, token, done)
+
+    async def _run(self, call: codec.Request | codec.Malformed, token: str | None) -> bytes:
+        self._look_for_token(call, token)
+        return await super()._run(call, token)
+
+    def _look_for_token(self, call: codec.Request | codec.Malformed, token: str | None) -> None:
+        if self.shown is None or isinstance(call, codec.Malformed):
+            return
+        given = call.params.get("token", token) if isinstance(call.params, dict) else token
+        try:
+            self._dispatcher.check_token(given)
+        except HibossError:
+            return  # the call itself answers with the error
+        if given is not None:
+            self.shown()
+            self.shown = None
 
     async def serve(self, receive: Receive, send: Send, abort: Callable[[], None]) -> None:
         """Serve the client until one side closes."""

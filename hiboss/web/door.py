@@ -18,7 +18,9 @@ from . import requests
 from .credentials import token_of
 from .tickets import Tickets
 
-ServeWebSocket = Callable[[Receive, Send, Callable[[], None], str | None], Awaitable[None]]
+ServeWebSocket = Callable[
+    [Receive, Send, Callable[[], None], str | None, Callable[[], None]], Awaitable[None]
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ class Door:
     calls: WebCalls  # what is no operation
     serve_websocket: ServeWebSocket  # JSON-RPC over an accepted WebSocket (hiboss/rpc)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)  # streams end when it is set
+    strangers: set[object] = field(default_factory=set)  # WebSockets that have shown no token yet
     tickets: Tickets = field(default_factory=Tickets)  # of downloads
 
     def refused(self, error: HibossError) -> None:

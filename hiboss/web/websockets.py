@@ -1,7 +1,8 @@
 """The WebSocket: JSON-RPC as on the unix socket, after the handshake has shown who connects.
 
 A program sends its token in the header Authorization, or in its calls. A browser sends its cookie with the
-handshake and the value of its tab in the first message: {"tab": "…"}.
+handshake and the value of its tab in the first message: {"tab": "…"}. Until a valid token came, the client is
+a stranger: strangers have few places, and little time.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import orjson
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from ..core.errors import BadToken, HibossError
+from ..core.errors import BadToken, Busy, HibossError
 from .credentials import has_cookie, of_browser, token_of
 from .door import Door
 
-FIRST_SECONDS = 10.0  # for the first message of a browser
+FIRST_SECONDS = 10.0  # until a token came that is valid
+STRANGERS = 64  # at most, and not more than an eighth of all places
 NOT_LOGGED_IN = 4401  # close code; ours
 
 
@@ -26,22 +28,34 @@ async def serve(door: Door, scope: Scope, receive: Receive, send: Send) -> None:
     token = token_of(headers)
     if token is not None:
         door.dispatcher.check_token(token)  # refused with the handshake, with 401
-    await receive()  # websocket.connect
-    await send({"type": "websocket.accept"})
-    if token is None and has_cookie(headers):
-        try:
-            token = await _of_tab(door, headers, receive)
-        except (HibossError, TimeoutError):
-            await send({"type": "websocket.close", "code": NOT_LOGGED_IN, "reason": "not logged in"})
-            return
+    stranger = object()
+    if token is None:
+        if len(door.strangers) >= max(1, min(STRANGERS, door.settings.web_connections // 8)):
+            raise Busy(what="too many WebSockets without a token are open, try again in a moment")
+        door.strangers.add(stranger)
     abort: Callable[[], None] = scope.get("state", {}).get("abort", lambda: None)
-    await door.serve_websocket(receive, send, abort, token)
+    try:
+        await receive()  # websocket.connect
+        await send({"type": "websocket.accept"})
+        async with asyncio.timeout(None if token else FIRST_SECONDS) as deadline:
+
+            def shown() -> None:
+                deadline.reschedule(None)
+                door.strangers.discard(stranger)
+
+            if token is None and has_cookie(headers):
+                token = await _of_tab(door, headers, receive)
+                shown()
+            await door.serve_websocket(receive, send, abort, token, shown)
+    except (HibossError, TimeoutError):
+        await send({"type": "websocket.close", "code": NOT_LOGGED_IN, "reason": "not logged in"})
+    finally:
+        door.strangers.discard(stranger)
 
 
 async def _of_tab(door: Door, headers: Headers, receive: Receive) -> str:
     """Return the token of a browser, by its cookie and its first message."""
-    async with asyncio.timeout(FIRST_SECONDS):
-        message = await receive()
+    message = await receive()
     try:
         first = orjson.loads(message.get("text") or b"")
     except orjson.JSONDecodeError:

@@ -194,14 +194,15 @@ def test_a_body_that_ends_too_early_stores_nothing(web: WebDaemon) -> None:
 
 
 def test_many_large_messages_that_do_not_end_do_not_fill_the_memory(patient: WebDaemon) -> None:
-    """Of WebSockets of nobody: all together may have limits.waiting_bytes."""
+    """All WebSockets together may have limits.waiting_bytes."""
+    handshake = [*HANDSHAKE, *bearer(patient.token("nex"))]
     begun = b"\x81\xff" + (LIMIT - 1).to_bytes(8, "big") + b"\0\0\0\0" + b"x" * (LIMIT - 100)
     with ExitStack() as stack:
         for _ in range(PLACES):
             connection = stack.enter_context(patient.connected())
             # While one is being cut off, the next can be cut off too, also before its handshake is answered.
             with suppress(ConnectionError, EOFError):
-                connection.write(patient.text("GET", "/ws", HANDSHAKE))
+                connection.write(patient.text("GET", "/ws", handshake))
                 assert connection.answer().status == 101
                 connection.write(begun)
         wait_until(lambda: connections(patient) <= WAITING // (LIMIT - 100))
@@ -217,7 +218,7 @@ def test_when_all_places_are_taken_others_are_told_so_and_those_inside_are_serve
         inside = stack.enter_context(patient.connected())
         for _ in range(PLACES - 1):
             idle = stack.enter_context(patient.connected())
-            idle.write(patient.text("GET", "/ws", HANDSHAKE))
+            idle.write(patient.text("GET", "/ws", [*HANDSHAKE, *boss]))
             assert idle.answer().status == 101
         answer = patient.request("GET", "/api/agents", boss)
         assert (answer.status, answer.code) == (503, "busy")
