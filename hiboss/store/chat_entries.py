@@ -112,7 +112,10 @@ def place_of(row: Row) -> Place:
 
 
 def note_change(tx: Tx, message: int, now: int) -> None:
-    """Note that a message was edited, deleted or restored, if it was said in a chat with the boss."""
+    """Note that a message was edited, deleted or restored, if it was said in an agent's chat with the boss.
+
+    Not where the boss writes to a channel: two of them may become one, and the messages get other numbers.
+    """
     tx.execute(
         """
         INSERT INTO chat_change (conversation, after_seq, message, changed_at, number)
@@ -126,6 +129,8 @@ def note_change(tx: Tx, message: int, now: int) -> None:
         WHERE m.id = ?1 AND m.seq IS NOT NULL AND NOT m.repeats AND c.kind = 'private'
           AND EXISTS (SELECT 1 FROM participant p JOIN user u ON u.address = p.address
                       WHERE p.conversation = c.id AND u.boss = 1)
+          AND EXISTS (SELECT 1 FROM participant p JOIN agent g ON g.address = p.address
+                      WHERE p.conversation = c.id AND p.role <> 'guest')
         """,
         (message, now),
     )
