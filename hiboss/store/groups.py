@@ -15,6 +15,7 @@ from ..core.contracts.failures import Failure
 from ..core.errors import (
     BossOnly,
     BuiltInGroup,
+    InvalidParams,
     NoGroup,
     NotFound,
     NotManager,
@@ -222,6 +223,7 @@ def change(tx: Tx, which: int | str, actor: Actor, fields: dict[str, Any], now: 
     row = visible(tx, which, actor.sees)
     if row["kind"] == "group":
         row = managed(tx, which, actor, "change it")
+        _check_history(tx, row, actor, fields)
     else:
         _check_living(row)
         role = role_of(tx, row["id"], actor.id)
@@ -234,6 +236,23 @@ def change(tx: Tx, which: int | str, actor: Actor, fields: dict[str, Any], now: 
     if tuple(row) != before:
         tell(tx, row["id"], "changed", actor, now)
     return row
+
+
+def _check_history(tx: Tx, row: Row, actor: Actor, fields: dict[str, Any]) -> None:
+    """Refuse that newcomers may see more than who allows it sees: who came late could come again."""
+    if actor.is_boss or fields.get("history", 0) <= row["history"]:
+        return
+    tx.cache.flush()  # the last number is read below
+    sees = tx.execute(
+        """
+        SELECT c.last_seq + 1 - max(p.joined_seq) AS number FROM conversation c
+        JOIN participant p ON p.conversation = c.id AND p.address = ? AND p.left_seq IS NULL
+        WHERE c.id = ? AND p.joined_seq > c.first_seq
+        """,
+        (actor.id, row["id"]),
+    ).fetchone()["number"]
+    if sees is not None and fields["history"] > sees:
+        raise InvalidParams(detail=f"history can be at most {sees}: you came later, and see no more yourself")
 
 
 def _columns(fields: dict[str, Any]) -> dict[str, Any]:

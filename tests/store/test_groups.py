@@ -186,3 +186,29 @@ def test_other_conversations_keep_their_parties(house: House) -> None:
         house.do(group_members.leave, number, house.actor(NEX))
     with pytest.raises(NotFound):
         house.add(house.max, house.max, number)
+
+
+def test_an_admin_who_came_late_opens_no_earlier_message_to_newcomers_and_to_nobody_by_coming_again(
+    house: House,
+) -> None:
+    group = house.create(NEX, "core", KAI)
+
+    def change(who: int, **fields: object) -> None:
+        house.do(groups.change, "core", house.actor(who), fields)
+
+    for text in ("one", "two", "three"):
+        house.send(NEX, CORE, text=text)
+    house.add(NEX, house.ann)
+    house.role(NEX, house.ann, "admin")
+    house.send(NEX, CORE, text="four")
+    change(house.ann, history=1, open=True)  # what she sees she may open
+    with pytest.raises(InvalidParams):
+        change(house.ann, history=2)
+    house.do(group_members.leave, "core", house.actor(house.ann))
+    house.do(group_members.join, "core", house.actor(house.ann), None)
+    house.do(group_members.join, "core", house.actor(house.max), None)
+    assert house.texts(group, house.ann) == house.texts(group, house.max) == ["four"]
+    change(NEX, history=4)  # the owner sees it from the first on
+    house.do(group_members.leave, "core", house.actor(house.max))
+    house.do(group_members.join, "core", house.actor(house.max), None)
+    assert house.texts(group, house.max) == ["one", "two", "three", "four"]
