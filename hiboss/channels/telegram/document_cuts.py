@@ -29,8 +29,13 @@ class Part(NamedTuple):
     spans: Sequence[Span]  # the entities of the document that are there
 
 
-def parts(document: Document, spans: Sequence[Span], most_units: int, most_entities: int) -> Iterator[Part]:
-    """Yield the posts of a document. White space between them is in none, but for the indentation of code."""
+def parts(
+    document: Document, spans: Sequence[Span], most_units: int, most_entities: int, room: int = 0
+) -> Iterator[Part]:
+    """Yield the posts of a document. White space between them is in none, but for the indentation of code.
+
+    `room`: units that stay free in each but the first.
+    """
     text, end = document.text, len(document.text.rstrip())
     headers = _Headers(document)
     following, around = 0, list[Span]()
@@ -50,6 +55,7 @@ def parts(document: Document, spans: Sequence[Span], most_units: int, most_entit
         stripped = start + len(text[start:stop].rstrip())
         if stripped > start:
             yield Part(start, stripped, header, there)
+            most_units, room = most_units - room, 0
         start = _visible(document, stop)
 
 

@@ -89,7 +89,7 @@ def chat_name(chat: Raw) -> str:
 
 
 def forwarded(message: Raw) -> str | None:
-    """Return who first wrote a message that was forwarded; None: it is the author's own."""
+    """Return who first wrote a message that was forwarded, or which bot wrote it; None: its author did."""
     if origin := record(message, "forward_origin"):
         named = (
             person(record(origin, "sender_user")).name
@@ -105,6 +105,8 @@ def forwarded(message: Raw) -> str | None:
             or chat_name(record(message, "forward_from_chat"))
         )
         return named or "somebody"
+    if bot := record(message, "via_bot"):
+        return person(bot).name or "a bot"
     return None
 
 
@@ -168,7 +170,7 @@ def command(message: Raw, me: Me) -> Command | None:
     """
     words = text(message, "text")
     found = _COMMAND.match(words)
-    if found is None or forwarded(message) is not None or record(message, "via_bot"):
+    if found is None or forwarded(message) is not None:
         return None
     at_start = [kind for kind, _, entity in _entities(message) if number(entity, "offset") == 0]
     if "bot_command" not in at_start or any(kind in _QUOTING for kind in at_start):

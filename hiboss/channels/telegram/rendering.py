@@ -27,12 +27,16 @@ def render(
 ) -> list[Chunk]:
     """Return the chunks of the text of a letter, without its files; none if there is nothing to see in it.
 
-    Joined they are the text, but for white space where it was cut, and for the header of an aligned table,
-    which stands before its rows in each chunk that they begin.
+    Joined they are the text, but for white space where it was cut, for the header of an aligned table, which
+    stands before its rows in each chunk that they begin, and for the line that names the sender, with which
+    each chunk begins: else what follows in the text could name another one.
     """
-    document = _document(letter)
-    spans = entity_form.spans(document)
-    return [_chunk(document, part) for part in parts(document, spans, most_units, most_entities)]
+    document, name = _document(letter), letter.text[: letter.front].rstrip().rpartition("\n")[2]
+    if units(name) > most_units // 4:
+        name = ""
+    spans, room = entity_form.spans(document), units(name) + 1 if name else 0
+    found = parts(document, spans, most_units, most_entities, room)
+    return [_chunk(document, part, name if number else "") for number, part in enumerate(found)]
 
 
 def caption(letter: Letter) -> Chunk | None:
@@ -45,11 +49,11 @@ def caption(letter: Letter) -> Chunk | None:
     return found[0]
 
 
-def _chunk(document: Document, part: Part) -> Chunk:
-    header = header_text(document, part.header)
-    text = header + document.text[part.start : part.end]
-    entities = entity_form.entities(part.spans, text, part.start, part.end, len(header))
-    return Chunk(text, tuple(entities), rich_form.rich(document, part))
+def _chunk(document: Document, part: Part, name: str) -> Chunk:
+    before = (f"{name}\n" if name else "") + header_text(document, part.header)
+    text = before + document.text[part.start : part.end]
+    entities = entity_form.entities(part.spans, text, part.start, part.end, len(before))
+    return Chunk(text, tuple(entities), rich_form.rich(document, part, name))
 
 
 def _document(letter: Letter) -> Document:

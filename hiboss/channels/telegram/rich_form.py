@@ -34,24 +34,27 @@ _start_of, _end_of = attrgetter("start"), attrgetter("end")
 _NEW_LINE = re.compile(r"[^\S\n]*\n[^\S\n]*")
 
 
-def rich(document: Document, part: Part) -> str | None:
-    """Return the HTML of a part; None if entities can say all of it, or it is too much for a rich message."""
+def rich(document: Document, part: Part, name: str = "") -> str | None:
+    """Return the HTML of a part; None if entities can say all of it, or it is too much for a rich message.
+
+    `name`: a line before it.
+    """
     leaves = document.leaves_between(part.start, part.end)
     if not any(one.kind in _RICH for leaf in leaves for one in leaf.path):
         return None
-    writer = _Writer(document, part)
+    writer = _Writer(document, part, name)
     for leaf in leaves:
         writer.write(leaf)
     return writer.result()
 
 
 class _Writer:
-    def __init__(self, document: Document, part: Part) -> None:
+    def __init__(self, document: Document, part: Part, name: str) -> None:
         self._document = document
         self._part = part
-        self._html: list[str] = []
+        self._html: list[str] = [f"<p>{_escaped(name)}</p>"] if name else []
         self._open: list[tuple[Container, str]] = []  # with the tag that ends it
-        self._blocks = 0
+        self._blocks = len(self._html)
         self._levels = 0
         self._is_rich = False
         self._is_cut_badly = False

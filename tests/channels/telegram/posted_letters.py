@@ -39,19 +39,22 @@ def posts(rig: TelegramRig) -> list[Any]:
     return [one for one in rig.private.messages if one.sender is rig.bot]
 
 
-def places(whole: str, chunks: Sequence[Chunk]) -> list[tuple[int, int]]:
+def places(whole: str, chunks: Sequence[Chunk], name: str = "") -> list[tuple[int, int]]:
     """Return where each chunk is in the text; fails unless they are all of it, but for white space between them.
 
     If a chunk begins with the two first lines of a table that was cut, they are there a second time: a header,
-    and a line of - and + under it.
+    and a line of - and + under it. `name`: the line with which each chunk begins.
     """
     found = []
     place = 0
     for chunk in chunks:
-        start = _start(whole, place, chunk.text)
         text = chunk.text
+        if name and found:
+            assert text.startswith(f"{name}\n"), f"no name before: {text[:80]!r}"
+            text = text.removeprefix(f"{name}\n")
+        start = _start(whole, place, text)
         if start is None:
-            first, under, text = chunk.text.split("\n", 2)
+            first, under, text = text.split("\n", 2)
             assert under and not under.strip("-+"), (
                 f"not in the text: {chunk.text[:80]!r} after {whole[:place][-80:]!r}"
             )

@@ -154,6 +154,8 @@ def test_a_channel_post_is_written_by_the_channel() -> None:
         ({"forward_date": 1, "forward_sender_name": "H"}, "H"),
         ({"forward_date": 1}, "somebody"),
         ({"forward_origin": {}}, "somebody"),
+        ({"via_bot": {"id": 9, "is_bot": True, "first_name": "Gif"}}, "Gif"),
+        ({"via_bot": {"is_bot": True}}, "a bot"),
     ],
 )
 def test_a_forward_names_who_first_wrote_it(fields: dict[str, Any], name: str) -> None:
