@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 from ..core.errors import AgentNotNamed, BadToken, InvalidParams, NotUtf8, UnknownProfile
 from ..core.paths import Home
@@ -118,16 +119,20 @@ def _harness_above(home: Home) -> int | None:
 
 
 def _from_option(token: str) -> str:
-    if token == "-":
-        return _from_file("-")
-    if token.startswith("@"):
-        return _from_file(token[1:])
+    if token == "-" or token.startswith("@"):
+        return _from_input(token.removeprefix("@"))
     from . import output
 
     output.note("warning: a token on the command line shows in the process list; use --token @FILE or --as")
     if not token.strip():
         raise BadToken()
     return token.strip()
+
+
+@cache
+def _from_input(path: str) -> str:
+    """Return the token that standard input or a file gives. A command that asks again gets it again: a pipe ends."""
+    return _from_file(path)
 
 
 def _from_file(path: str) -> str:
