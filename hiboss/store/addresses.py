@@ -69,9 +69,14 @@ def find_name(connection: Connection | Tx, name: str) -> Address | None:
     return Address(row["kind"], row["name"]) if row else None
 
 
+def is_free(tx: Tx, name: str) -> bool:
+    """Tell whether no agent, person or group has this name: commands take bare names."""
+    return not any(tx.cache.live_address(Address(kind, name)) for kind in ("agent", "user", "group"))
+
+
 def check_free(tx: Tx, name: str) -> None:
-    """Raise NameTaken if an agent, a person or a group has this name: commands take bare names."""
-    if any(tx.cache.live_address(Address(kind, name)) for kind in ("agent", "user", "group")):
+    """Raise NameTaken if an agent, a person or a group has this name."""
+    if not is_free(tx, name):
         raise NameTaken(name=name)
 
 

@@ -13,10 +13,10 @@ import re
 import unicodedata
 from typing import Any, NamedTuple
 
-from ..core.address import RESERVED, Address
+from ..core.address import RESERVED
 from ..core.errors import CannotAttach
 from ..core.events import AgentChanged
-from . import agents, tokens
+from . import addresses, agents, tokens
 from .connection import Connection, Row
 from .group_commit import Tx
 
@@ -164,13 +164,9 @@ def _register(tx: Tx, arrival: Arrival, now: int) -> int:
     }
     for number in range(1, MOST_NUMBER):
         name = base if number == 1 and base.lower() not in RESERVED else f"{base}-{max(number, 2)}"
-        if not _is_taken(tx, name):
+        if addresses.is_free(tx, name):
             return agents.register(tx, name, fields, now)
     raise CannotAttach(why=f"there are {MOST_NUMBER} agents that are named {base}")
-
-
-def _is_taken(tx: Tx, name: str) -> bool:
-    return any(tx.cache.live_address(Address(kind, name)) is not None for kind in ("agent", "user"))
 
 
 def agent_name(directory: str) -> str:

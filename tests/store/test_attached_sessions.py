@@ -109,7 +109,7 @@ def test_a_session_is_not_the_agent_that_another_one_was_named(
     assert found(opens, place).name == os.path.basename(place)
 
 
-def test_a_name_that_an_agent_or_a_person_has_gets_a_number(
+def test_a_name_that_an_agent_a_person_or_a_group_has_gets_a_number(
     daemon: RunningDaemon, ada: Boss, opens: Room, place: str
 ) -> None:
     name = os.path.basename(place)
@@ -117,6 +117,8 @@ def test_a_name_that_an_agent_or_a_person_has_gets_a_number(
     assert found(opens, place).name == f"{name}-2"
     ada.call("user.register", name=f"{name}-person")
     assert found(opens, f"/work/{name}-person").name == f"{name}-person-2"
+    ada.call("conversation.create", name=f"{name}-group")
+    assert found(opens, f"/work/{name}-group").name == f"{name}-group-2"
 
 
 @pytest.mark.parametrize("reserved", sorted(RESERVED))
