@@ -15,14 +15,13 @@ from ..core.errors import InvalidParams, TooLarge
 from ..core.quoting import printable
 from ..core.settings import Settings
 
-_SURELY_SHORT = 1024  # characters: at most four bytes each
 _ADVICE = {"text_bytes": "; send long content as an attachment"}
 
 
 class Size(NamedTuple):
     """Limits of a parameter, as numbers or as names of settings."""
 
-    text: int | str = 4 * _SURELY_SHORT  # bytes of each text in it
+    text: int | str = 4096  # bytes of each text in it
     values: int | str = 100  # how many values it has, on all levels of lists and objects
 
     @property
@@ -60,10 +59,11 @@ def check_sizes(operation: str, declared: dict[str, Size], given: dict[str, Any]
     """Raise if a parameter is too large: TooLarge if a setting is its limit, else InvalidParams."""
     for name, value in given.items():
         kind = type(value)
-        if kind is str and value.isascii() and len(value) <= _SURELY_SHORT:
-            continue  # nearly always; an operation with a lower limit measures again
         if kind in (str, list, dict):
-            _check(operation, name, value, declared.get(name, DEFAULT), settings)
+            size = declared.get(name, DEFAULT)
+            if kind is str and value.isascii() and len(value) <= _number(size.text, settings):
+                continue  # nearly always
+            _check(operation, name, value, size, settings)
 
 
 def _check(operation: str, name: str, value: Any, size: Size, settings: Settings) -> None:
