@@ -129,6 +129,7 @@ LATE_IMPORTS = {
     "hiboss/cli/commands/envelope.py::chain ..views": "messages, which other verbs do not show",
     "hiboss/cli/commands/envelope.py::get ..views": "receipts, which other verbs do not show",
     "hiboss/cli/commands/run.py::tail ..run_tail": "only who follows a run needs it",
+    "hiboss/core/paths.py::private_socket socket": "only who listens needs it",
     "hiboss/core/paths.py::Home.forget_mcp_sockets fnmatch": "only a daemon that starts needs it",
     "hiboss/core/paths.py::Home._socket warnings": "only a home with a long path needs it",
     "hiboss/cli/main.py::main .completion": "only a shell that completes a word needs it",
