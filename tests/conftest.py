@@ -50,7 +50,7 @@ os.environ["HIBOSS_WEB_ENABLED"] = "off"
 # Agents attach files of the tests' own directories; tests/routing/test_attachment_roots.py is about the others.
 os.environ["HIBOSS_ATTACHMENTS_ROOTS"] = tempfile.gettempdir()
 
-# Schedules of seconds; tests/agents/test_schedule_limits.py is about the least that agents may have.
+# Schedules of seconds; tests/api/test_schedule_quotas.py is about the least that agents may have.
 os.environ["HIBOSS_SCHEDULES_LEAST_SECONDS"] = "1"
 
 RunningDaemon.spawn = staticmethod(forked_daemons.spawn)
