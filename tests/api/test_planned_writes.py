@@ -25,11 +25,6 @@ Error = dict[str, Any]
 daemon = web_fixture(lock_wait_seconds=0.05)
 
 
-@pytest.fixture(scope="module")
-def ada(daemon: WebDaemon) -> Party:
-    return agent(daemon)
-
-
 def refused(daemon: WebDaemon, door: str, party: Party, **params: Any) -> Error:
     """Send through a door, and return the error that it answers with."""
     if door == "rest":

@@ -33,11 +33,6 @@ def boss(daemon: RunningDaemon) -> Boss:
     return Boss(daemon)
 
 
-@pytest.fixture
-def kai(daemon: RunningDaemon) -> Party:
-    return agent(daemon)
-
-
 def change(boss: Boss, kai: Party, **fields: Any) -> Any:
     return boss.call("agent.set", name=kai.name, **fields)
 

@@ -156,22 +156,6 @@ def test_mail_to_oneself_and_to_several_is_in_it_once(ada: Party, bob: Party) ->
     assert (shown(ada), shown(bob)) == ([own], [other])
 
 
-def test_redelivery_and_the_last_error_are_told(ada: Party, bob: Party) -> None:
-    number = ada.tell(bob)
-    change(
-        ada.daemon,
-        "UPDATE envelope SET handovers = 2, error_kind = 'exit', error_text = ?, error_at = 1 WHERE id = ?",
-        "status 1:\nno such file",
-        number[1:],
-    )
-    error = '"status 1:\\nno such file"'
-    assert f"\nredelivered: true\nlast-delivery-error: {error}\ntext:\n" in preview(bob)["text"]
-    change(ada.daemon, "UPDATE envelope SET handovers = 1 WHERE id = ?", number[1:])
-    assert "redelivered: true" in preview(bob)["text"]  # it was in a hand once, and came back
-    change(ada.daemon, "UPDATE envelope SET handovers = 0 WHERE id = ?", number[1:])
-    assert "redelivered" not in preview(bob)["text"]
-
-
 def test_what_is_in_a_hand_for_the_first_time_is_not_redelivered(ada: Party, bob: Party) -> None:
     number = ada.tell(bob)
     assert [one["redelivered"] for one in bob.call("envelope.claim")["envelopes"]] == [False]

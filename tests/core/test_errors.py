@@ -142,8 +142,7 @@ def test_an_answered_error_keeps_the_daemons_code_message_and_exit_status() -> N
 )
 def test_an_answered_error_without_data_is_an_error_all_the_same(error: dict[str, Any]) -> None:
     answered = Answered(error)
-    assert answered.stable_code == "error"
-    assert answered.exit_status == 1
+    assert (answered.stable_code, answered.exit_status) == ("error", 1)
     assert answered.message
 
 

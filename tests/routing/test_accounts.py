@@ -310,8 +310,7 @@ def test_lanes_bindings_and_status_show_an_account_that_waits(daemon: RunningDae
         assert lane["last_error"] == "409: somebody else uses this bot"
         assert lane["next_try_at"] is not None
     shown = place.shown()
-    assert shown["state"] == "running"
-    assert shown["last_error"] == "409: somebody else uses this bot"
+    assert (shown["state"], shown["last_error"]) == ("running", "409: somebody else uses this bot")
     assert shown["failing_since"] is not None and shown["next_try_at"] is not None
     assert account["first_failed_at"] is not None
     shell = Shell(daemon.home.path)

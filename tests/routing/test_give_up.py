@@ -54,8 +54,7 @@ def test_after_a_day_the_sender_is_told_once_in_reply(daemon: RunningDaemon, pla
     assert failed["last_error"]["text"] == "still nothing"
     (notice,) = notices(place.owner)
     assert notice["auto"] is True
-    assert notice["reply_to"] == failed["message"]
-    assert notice["thread"] == failed["thread"]
+    assert (notice["reply_to"], notice["thread"]) == (failed["message"], failed["thread"])
     assert number in notice["text"]
     assert place.address in notice["text"]
     assert "still nothing" in notice["text"]

@@ -81,8 +81,7 @@ def test_sender_and_recipient_hear_of_every_change_of_an_envelope(
     ]
     assert {event["envelope"] for event in heard[1:6]} == {number}
     assert parts(heard[1], "from", "to", "message") == (ada.address, bob.address, bob.get(number)["message"])
-    assert heard[5]["box"] == "archived"
-    assert heard[6]["envelopes"] == [{"id": later}]
+    assert (heard[5]["box"], heard[6]["envelopes"]) == ("archived", [{"id": later}])
 
 
 def test_who_is_no_party_hears_nothing_and_the_boss_hears_all(

@@ -16,7 +16,7 @@ from hiboss.cli.daemon_process import call_once
 from hiboss.core.errors import DaemonRunning, DaemonUnreachable
 from hiboss.core.paths import Home
 from hiboss.testing.running_daemon import Answered, RunningDaemon
-from tests.support.daemons import all_answers, line, mount, set_up, started, unmount
+from tests.support.daemons import mount, set_up, started, unmount
 from tests.support.forked_daemons import spawn
 from tests.support.in_process_daemon import InProcessDaemon, frozen
 from tests.support.raising import raised
@@ -176,27 +176,6 @@ def test_a_daemon_that_ended_well_leaves_no_socket_and_no_pid(tmp_path: Path) ->
         assert not os.path.exists(daemon.home.socket)
         assert Path(daemon.home.pid_file).read_text() == ""
         assert not os.path.exists(f"{daemon.home.database}-wal")
-
-
-def test_each_life_of_the_daemon_has_its_own_boot_number(tmp_path: Path) -> None:
-    with started(tmp_path) as daemon:
-        first = daemon.call("daemon.status")["boot"]
-        daemon.kill()
-        daemon.start()
-        second = daemon.call("daemon.status")["boot"]
-        daemon.stop()
-        daemon.start()
-        assert [second, daemon.call("daemon.status")["boot"]] == [first + 1, first + 2]
-
-
-def test_what_was_asked_before_the_end_is_answered_before_the_end(tmp_path: Path) -> None:
-    with started(tmp_path) as daemon, daemon.connect() as connection:
-        token = daemon.token("nex")
-        sends = [line("envelope.send", n, token=token, to="agent:nex", text=f"{n}") for n in range(100)]
-        connection.sendall(b"".join(sends) + line("daemon.stop", "stop"))
-        assert [one["id"] for one in all_answers(connection)] == [*range(100), "stop"]
-        assert daemon.wait_for_death() == 0
-        daemon.check()
 
 
 # --- secrets -------------------------------------------------------------------------------
