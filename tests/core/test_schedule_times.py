@@ -69,8 +69,7 @@ def test_the_names_mean_what_they_say() -> None:
     after = "2030-01-01 00:00"  # a Tuesday
     firsts = {name: times(name, after, count=1) for name in schedule_times.NAMES}
     assert firsts["@yearly"] == firsts["@annually"] == ["2031-01-01 00:00"]
-    assert firsts["@monthly"] == ["2030-02-01 00:00"]
-    assert firsts["@weekly"] == ["2030-01-06 00:00"]
+    assert (firsts["@monthly"], firsts["@weekly"]) == (["2030-02-01 00:00"], ["2030-01-06 00:00"])
     assert firsts["@daily"] == firsts["@midnight"] == ["2030-01-02 00:00"]
     assert firsts["@hourly"] == ["2030-01-01 01:00"]
 
