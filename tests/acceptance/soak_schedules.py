@@ -50,8 +50,12 @@ class Timetable:
     def faults(self) -> Iterator[tuple[str, str]]:
         """Lost, double or fault, and what it is. The schedules must still be enabled."""
         now = clock.now()
-        for row in self._post.rows("SELECT * FROM schedule"):
-            slots = self._post.rows("SELECT * FROM schedule_slot WHERE schedule = ? ORDER BY slot", row["id"])
+        with self._post.daemon.database() as database:
+            database.execute("BEGIN")  # one snapshot: they go on firing
+            rows = database.execute("SELECT * FROM schedule").fetchall()
+            found = database.execute("SELECT * FROM schedule_slot ORDER BY slot").fetchall()
+        for row in map(dict, rows):
+            slots = [dict(slot) for slot in found if slot["schedule"] == row["id"]]
             name = f"s{row['id']}"
             yield from _once_each(name, slots)
             if row["at"] is None:
