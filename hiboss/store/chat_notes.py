@@ -14,7 +14,7 @@ from ..core.clock import local, zone
 from ..core.contracts.failures import Failure
 from ..core.envelope import Lane
 from ..core.escaping import name, quote
-from . import due_envelopes, lanes
+from . import breaker, breaker_holds, due_envelopes, lanes
 from .accounts import SAME_ACCOUNT
 from .boss import boss_timezone
 from .connection import Row
@@ -93,14 +93,28 @@ def lane_waits(tx: Tx, turn: Turn, failure: Failure, until: int, now: int) -> bo
 
 
 def came_in_vain(tx: Tx, agent: int, message: int, now: int) -> None:
-    """Say where a message came in that its agent gets no turn now: it is paused, or was told to wait.
+    """Say where a message came in that its agent gets no turn now: all is stopped, or it is paused, or waits.
 
-    Not where somebody waits already.
+    Not where somebody was told so already: the first one there, or the first one since the stop, is.
     """
-    said = _why_in_vain(tx, agent, now)
-    for one in _waiting(tx, agent, now) if said is not None else ():
+    stopped = _while_stopped(tx, agent)
+    since, said = (0, _why_in_vain(tx, agent, now)) if stopped is None else stopped
+    for one in _waiting(tx, agent, now, since) if said is not None else ():
         if said is not None and one.message == message and one.is_first:
             post(tx, one.place, said(one), now, message)
+
+
+def _while_stopped(tx: Tx, agent: int) -> tuple[int, Callable[[Asked], str]] | None:
+    """Return when everything was stopped, and what says so; None: it is not, or this is no agent."""
+    pulled = breaker.get(tx)
+    if pulled is None or not breaker_holds.holds_mail(tx, agent):
+        return None
+    name = _shown_name(tx, agent)
+    reason = f" ({quote(pulled['reason'], REASON_CHARACTERS)})" if pulled["reason"] else ""
+    his = f"⏹ Everything is stopped{reason}; /go lets everybody go on. {name} reads this then."
+    return pulled[
+        "pulled_at"
+    ], lambda one: his if one.is_his else f"⏹ {name} is stopped. It reads this later."
 
 
 def _why_in_vain(tx: Tx, agent: int, now: int) -> Callable[[Asked], str] | None:
@@ -119,11 +133,17 @@ def _why_in_vain(tx: Tx, agent: int, now: int) -> Callable[[Asked], str] | None:
     return lambda one: _text(tx, agent, one, f"{why}; tried again {again}.")
 
 
-def _waiting(tx: Tx, agent: int, now: int) -> list[Asked]:
-    """Return where people wait for an agent that has not failed with what they wrote."""
+def _waiting(tx: Tx, agent: int, now: int, since: int = 0) -> list[Asked]:
+    """Return where people wait for an agent that has not failed with what they wrote `since` a moment."""
     due = [one.id for one in due_envelopes.due(tx, agent, now, LOOKED_THROUGH, notices=False)]
     marks = ",".join("?" * len(due))
-    rows = tx.execute(f"SELECT message FROM envelope WHERE id IN ({marks}) AND attempts = 0", due)
+    rows = tx.execute(
+        f"""
+        SELECT e.message FROM envelope e JOIN message m ON m.id = e.message
+        WHERE e.id IN ({marks}) AND e.attempts = 0 AND m.arrived_at >= ?
+        """,
+        (*due, since),
+    )
     return _asked_in(tx, [row["message"] for row in rows])
 
 

@@ -160,6 +160,30 @@ def test_a_turn_with_several_messages_of_a_group_is_told_of_once(office: Telegra
     assert len(scene.posts(group)) == 2
 
 
+def test_who_writes_while_everything_is_stopped_is_told_at_once(office: TelegramDaemon) -> None:
+    scene = Scene(office, 'print("here")', display="Kai K.")
+    chat = office.approved(scene.bob, scene.bot)
+    office.boss.call("agent.pause", name="kai")
+    for who, where in ((scene.bob, chat), (scene.ada, scene.his)):
+        who.says(where, "before")  # it still waits when everything is stopped
+        office.wait_for_stored(where, "before")
+    office.boss.call("breaker.pull", reason="a fire")
+    for text in ("first", "second"):
+        for who, where in ((scene.bob, chat), (scene.ada, scene.his)):
+            who.says(where, text)
+            office.wait_for_stored(where, text)
+    wait_until(scene.is_posted)
+    assert [one for one in scene.texts(chat) if "stopped" in one] == [
+        "⏹ Kai K. is stopped. It reads this later."
+    ]
+    assert [one for one in scene.texts(scene.his) if "stopped" in one] == [
+        'system:\n⏹ Everything is stopped ("a fire"); /go lets everybody go on. Kai K. reads this then.'
+    ]
+    office.boss.call("agent.resume", name="kai")
+    office.boss.call("breaker.release")
+    wait_until(lambda: "here" in scene.texts(chat) and "kai:\nhere" in scene.texts(scene.his))
+
+
 def test_when_no_turn_can_work_each_chat_is_told_once_and_the_boss_once_in_his(
     office: TelegramDaemon,
 ) -> None:
