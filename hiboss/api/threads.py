@@ -63,6 +63,9 @@ class OfThread(Params):
 
 class Get(Paged, OfThread):  # in this order thread_id, which is required, comes first
     sort_order: Literal["asc", "desc"] = Field("asc", description="asc: the oldest first")
+    address: str | None = Field(
+        None, description="as whom: what they see of it, and have read (only for the boss)"
+    )
 
 
 class ThreadDetail(Totals):
@@ -150,28 +153,33 @@ def _position(context: Context, params: Paged) -> Position | None:
     params=Get,
     result=ThreadDetail,
     errors=(
+        errors.BadAddress,
         errors.BadCursor,
         errors.BadId,
+        errors.BossOnly,
         errors.Gap,
         errors.InvalidParams,
         errors.NotFound,
         errors.TooLarge,
+        errors.UnknownAddress,
     ),
 )
 async def get(context: Context, caller: Caller, params: Get) -> ThreadDetail:
     """Show a thread with its messages, the oldest first. It marks nothing as read."""
 
     def read(connection: Connection) -> ThreadDetail:
-        number = thread(context, params.thread_id, caller.sees)
+        owner = acting_for(context.store, caller, params.address)
+        viewer = caller.sees if params.address is None else owner
+        number = thread(context, params.thread_id, viewer)
         query = Query(
-            owner=caller.id,
-            viewer=caller.sees,
+            owner=owner,
+            viewer=viewer,
             thread=number,
             oldest_first=params.sort_order == "asc",
             limit=page_size(context, params.page_size),
             after=None if params.cursor is None else Position.parse(params.cursor, context.store.epoch),
         )
-        shown = _listed(connection, number, caller.id, caller.sees)
+        shown = _listed(connection, number, owner, viewer)
         totals, messages = messages_page(context, connection, caller, query, params, message_walks.walk)
         return {"thread": shown, "messages": messages, **totals}
 

@@ -8,7 +8,7 @@ import pytest
 
 from hiboss.testing.running_daemon import Answered, RunningDaemon
 from tests.support.in_process_daemon import InProcessDaemon, frozen
-from tests.support.parties import Party, boss
+from tests.support.parties import Party, agent, boss
 
 Thread = dict[str, Any]
 
@@ -267,3 +267,17 @@ def test_a_long_chain_leaves_out_its_beginning(ada: Party, bob: Party) -> None:
     found = ada.call("thread.chain", id=last)
     assert found["left_out"] == 5 and len(found["chain"]) == 100
     assert found["chain"][-1]["message"]["body"]["content"] == "104"
+
+
+def test_the_boss_reads_a_thread_as_an_agent_does_and_nobody_else_as_another(daemon: RunningDaemon) -> None:
+    ada, bob, chief = agent(daemon), agent(daemon), boss(daemon)
+    sent = ada.send(bob, text="first")
+    ada.send(bob, text="second", reply_to=sent["message"])
+    number = f"t{sent['message'][1:]}"
+    assert chief.call("thread.get", thread_id=number)["thread"]["unread_count"] == 0
+    seen = chief.call("thread.get", thread_id=number, address=bob.address)
+    assert seen["thread"] == bob.call("thread.get", thread_id=number)["thread"]
+    assert (seen["thread"]["unread_count"], len(seen["messages"])) == (2, 2)
+    assert bob.refusal("thread.get", thread_id=number, address=ada.address) == "boss_only"
+    other = agent(daemon)
+    assert chief.refusal("thread.get", thread_id=number, address=other.address) == "not_found"
