@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from hiboss.core.address import Address
@@ -16,9 +18,11 @@ from hiboss.store import (
     envelopes,
     lanes,
     messages,
+    overdue,
     run_cancels,
     run_settlement,
     run_start,
+    schedules,
 )
 from hiboss.store.connection import Row
 from hiboss.store.run_limits import Bounds
@@ -172,6 +176,25 @@ def test_no_task_in_the_background_starts_and_none_is_looked_for(scene: Scene) -
     release(scene)
     assert run_start.tasks_due(scene.connection, background.id, 10) == ([number], False)
     assert scene.write(lambda tx: run_start.begin_background(tx, number, start)) is not None
+
+
+def test_schedules_hold_and_the_timer_is_not_set_for_them(scene: Scene) -> None:
+    message = {"from": "agent:nex", "to": ["agent:kai"], "text": "hourly", "subject": None, "type": "text"}
+    rest = {"priority": "normal", "attachments": [], "from_boss": False, "from_name": None, "addresses": {}}
+    columns = {"every_ms": HOUR, "draft": json.dumps(message | rest)}
+    number = scene.write(lambda tx: schedules.insert(tx, NEX, columns, scene.now))
+    due = scene.now + HOUR
+    assert overdue.next_times(scene.connection).slot == due
+    pull(scene)
+    assert overdue.next_times(scene.connection).slot is None
+    scene.now = due
+    woken = scene.write(lambda tx: overdue.fire(tx, scene.now, lambda tx, owner: None))
+    assert woken.envelopes == []
+    assert breaker_holds.waiting(scene.connection, scene.now, 10).schedules == 1
+    release(scene)
+    assert overdue.next_times(scene.connection).slot == due
+    assert len(scene.write(lambda tx: overdue.fire(tx, scene.now, lambda tx, owner: None)).envelopes) == 1
+    assert schedules.get(scene.connection, number, None)["next_at"] > due
 
 
 def test_what_agents_post_to_a_chat_of_the_boss_passes(scene: Scene) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from hiboss.core.address import BACKGROUND, SYSTEM, Address
 from hiboss.core.errors import (
+    BuiltInGroup,
     CannotBeMember,
     InvalidParams,
     NoGroup,
@@ -20,10 +21,17 @@ from tests.store.chat_scene import BOSS_ID, KAI, NEX
 from tests.store.group_house import CORE, House
 from tests.support.raising import raised
 
-# --- creating, and names -------------------------------------------------------------
-
-
 # --- members -------------------------------------------------------------------------
+
+
+def test_nobody_joins_or_leaves_the_group_of_all_agents(house: House) -> None:
+    house.send(BOSS_ID, Address("group", "all"))
+    for act in (
+        lambda: house.do(group_members.join, "all", house.actor(KAI), None),
+        lambda: house.do(group_members.leave, "all", house.actor(KAI)),
+    ):
+        with pytest.raises(BuiltInGroup):
+            act()
 
 
 def test_a_group_is_transferred_only_to_somebody_who_is_in_it_and_can_act(house: House) -> None:
