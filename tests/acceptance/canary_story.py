@@ -134,7 +134,8 @@ class Story:
 
     def tell(self) -> None:
         with watched(self.shell.home.path, self.evidence):
-            environment = {**LOUD, **SERVED, "HIBOSS_TOKEN": self.strange}
+            roots = {"HIBOSS_ATTACHMENTS_ROOTS": str(self.directory)}
+            environment = {**LOUD, **SERVED, **roots, "HIBOSS_TOKEN": self.strange}
             self.run("up --detach --json", shows="boss_token,agent_token", env=environment)
             self.right_commands()
             self.wrong_tokens()
