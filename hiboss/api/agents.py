@@ -233,6 +233,7 @@ def _visible_json(context: Context, caller: Caller, row: Row) -> ListedAgent:
 async def change(context: Context, caller: Caller, params: AgentFields) -> ChangedAgent:
     """Change an agent; an empty text removes what was set."""
     async with context.changing:
+        context.auth.recheck(caller)  # it may have been deleted while this waited
         before = context.store.read(lambda c: agents.get(c, params.name))
         fields = _fields(context, params)
         with _choosing(context, params, fields, before) as choice:

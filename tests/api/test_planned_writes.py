@@ -158,7 +158,8 @@ async def test_a_plain_send_needs_no_task_and_one_with_files_does(daemon: InProc
     def done(result: Any, error: BaseException | None) -> None:
         told.append((result, error))
 
-    file = Path(daemon.home.database).parent.parent / "note.txt"
+    file = Path(daemon.home.workspace("nex"), "note.txt")
+    file.parent.mkdir(parents=True)
     file.write_text("a note")
     params = {"to": "agent:nex", "text": "x"}
     assert start("envelope.send", params, token, "socket", None, done) is None

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hiboss.core.errors import BadConfig, BadSetting, UnknownSetting
 from hiboss.core.setting_values import MIB, Setting
 from hiboss.core.settings import DEFAULTS, SECTIONS, TABLE, Configuration, describe
+from tests.support.raising import raised
 from tests.support.sweeps import sweep
 
 BY_NAME = {str(setting): setting for setting in TABLE}
@@ -50,9 +51,7 @@ class Place:
         return Configuration(str(self.file), environ)
 
     def refused(self, text: str | bytes | None = None, **environ: str) -> BadConfig:
-        with pytest.raises(BadConfig) as caught:
-            self.read(text, **environ)
-        return caught.value
+        return raised(BadConfig, self.read, text, **environ)
 
 
 @pytest.fixture
@@ -176,8 +175,7 @@ def test_a_choice_is_one_of_the_words_offered(place: Place) -> None:
 def test_a_list_in_the_environment_is_separated_by_commas(
     place: Place, written: str, expected: tuple[str, ...]
 ) -> None:
-    found = place.read("", HIBOSS_ATTACHMENTS_FORBIDDEN_PATHS=written)
-    assert found.settings.forbidden_paths == expected
+    assert place.read("", HIBOSS_ATTACHMENTS_FORBIDDEN_PATHS=written).settings.forbidden_paths == expected
 
 
 @pytest.mark.parametrize("written", ["a", "/a,b", "/tmp/\udcff"])
@@ -202,9 +200,8 @@ def test_modules_of_your_own_are_a_list_in_file_and_environment(place: Place, wh
     found = place.read(None, **{f"HIBOSS_{what.upper()}S_MODULES": " mine ,"})
     assert getattr(found.settings, name) == ("mine",)
     assert {one["setting"]: one["value"] for one in describe(found)}[setting] == ["mine"]
-    with pytest.raises(BadSetting) as caught:
-        place.read(f"[{what}s]\nmodules = [5]\n")
-    assert f"[{what}s] modules" in caught.value.message and "Python modules" in caught.value.message
+    error = raised(BadSetting, place.read, f"[{what}s]\nmodules = [5]\n")
+    assert f"[{what}s] modules" in error.message and "Python modules" in error.message
 
 
 @pytest.mark.parametrize("hours", ["22-7", "22:00-24:00", "22:00-22:00", "at night"])
@@ -217,8 +214,7 @@ def test_quiet_hours_are_two_different_times_or_nothing(place: Place, hours: str
 
 
 def test_the_environment_wins_over_the_file_and_the_file_over_the_default(place: Place) -> None:
-    text = toml({"limits.page_size": 20, "log.level": '"debug"'})
-    found = place.read(text, HIBOSS_LIMITS_PAGE_SIZE="30")
+    found = place.read(toml({"limits.page_size": 20, "log.level": '"debug"'}), HIBOSS_LIMITS_PAGE_SIZE="30")
     assert (found.settings.page_size, found.settings.log_level, found.settings.recipients) == (
         30,
         "debug",
@@ -282,8 +278,7 @@ def test_a_mistyped_variable_of_one_of_our_sections_is_refused(place: Place) -> 
                 error = place.refused("", **{name: "1"})
                 assert isinstance(error, UnknownSetting)
                 assert name in error.message and "the environment" in error.message
-    near = place.refused("", HIBOSS_LIMITS_PAGESIZE="1")
-    assert "did you mean HIBOSS_LIMITS_PAGE_SIZE?" in near.message
+    assert "did you mean HIBOSS_LIMITS_PAGE_SIZE?" in place.refused("", HIBOSS_LIMITS_PAGESIZE="1").message
 
 
 # --- unreadable files ----------------------------------------------------------------

@@ -120,8 +120,7 @@ def test_a_directory_exchanged_for_a_link_while_it_is_read_gives_nothing_private
         over.set()
         thread.join()
     assert desk.sent(place / "auth.json") == f"content of {place / 'auth.json'}"
-    texts = {one for one in answers if isinstance(one, str)}
-    assert texts <= {f"content of {place / 'auth.json'}"}
+    assert {one for one in answers if isinstance(one, str)} <= {f"content of {place / 'auth.json'}"}
 
 
 def test_the_workspace_that_an_agent_has_in_the_home_is_its_own_alone(closed: RunningDaemon) -> None:
@@ -130,8 +129,7 @@ def test_the_workspace_that_an_agent_has_in_the_home_is_its_own_alone(closed: Ru
         os.makedirs(closed.home.workspace(one.name))
         Path(closed.home.workspace(one.name), "note.txt").write_text(one.name)
     own, foreign = (f"{closed.home.workspace(one.name)}/note.txt" for one in (kai, lin))
-    number = kai.tell(kai, attachments=[own])
-    kept = kai.get(number)["attachments"][0]["path"]
+    kept = kai.get(kai.tell(kai, attachments=[own]))["attachments"][0]["path"]
     assert Path(kept).read_text() == kai.name
     kai.send(lin, attachments=[kept])  # what is in media/ can be passed on
     assert kai.refusal("envelope.send", to="nex", text="x", attachments=[foreign]) == "attachment_forbidden"
@@ -169,8 +167,7 @@ def test_a_schedule_takes_files_from_where_its_maker_may_attach(desk: Desk) -> N
     given: dict[str, Any] = {"every": "100h", "to": desk.agent.address, "text": "x"}
     made = desk.agent.call("cron.create", attachments=[str(inside)], **given)
     assert made["attachments"] == ["a.txt"]
-    changed = desk.agent.call("cron.set", id=made["id"], attachments=[str(other)])
-    assert changed["attachments"] == ["b.txt"]
+    assert desk.agent.call("cron.set", id=made["id"], attachments=[str(other)])["attachments"] == ["b.txt"]
     private = [str(desk.private)]
     assert desk.agent.refusal("cron.create", attachments=private, **given) == "attachment_outside"
     assert desk.agent.refusal("cron.set", id=made["id"], attachments=private) == "attachment_outside"
@@ -187,8 +184,7 @@ hiboss send {desk.agent.name} "done" --attachment made.txt > "$D/sent" 2>&1
 hiboss send {desk.agent.name} "more" --attachment {private} > "$D/refused" 2>&1
 exit 0"""
     )
-    run = worker.ran(boss(desk.daemon).tell(worker))
-    assert run["status"] == "completed"
+    assert worker.ran(boss(desk.daemon).tell(worker))["status"] == "completed"
     [got] = desk.agent.list()
     assert Path(got["attachments"][0]["path"]).read_text() == "made\n"
     said = (worker.program.directory / "refused").read_text()

@@ -199,8 +199,7 @@ def stray_errors(path: str, source: str) -> list[str]:
     if path.startswith("hiboss/core/errors/"):
         return []
     tree = _tree(source)
-    names = _origins(tree)
-    ours = {name for name, origin in names.items() if origin.split(".")[-2:-1] == ["errors"]}
+    ours = {name for name, origin in _origins(tree).items() if origin.split(".")[-2:-1] == ["errors"]}
     found = []
     for node in _nodes(tree):
         if isinstance(node, ast.ClassDef):

@@ -39,5 +39,4 @@ def test_nothing_imports_what_is_above_it(graph: dict[str, set[str]]) -> None:
 
 def test_the_tests_have_a_folder_for_each_folder_of_the_package() -> None:
     package = {path.name for path in (sources.ROOT / "hiboss").iterdir() if (path / "__init__.py").exists()}
-    tests = {path.name for path in (sources.ROOT / "tests").iterdir() if path.is_dir()}
-    assert package - tests == set()
+    assert package - {path.name for path in (sources.ROOT / "tests").iterdir() if path.is_dir()} == set()
