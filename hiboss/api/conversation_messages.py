@@ -10,10 +10,9 @@ from typing_extensions import TypedDict
 
 from ..core import clock, envelope_json, errors, ids
 from ..core.contracts.provider import Progress
-from ..core.envelope import Kind
 from ..core.errors import InvalidParams
 from ..core.ids import LARGEST
-from ..store import agents, controls, conversation_reading, conversations, groups, run_history
+from ..store import agents, conversation_reading, conversations, groups, run_history
 from ..store.connection import Connection, Row
 from ..store.conversations import Guest, Piece, Stretch
 from ..store.group_delivery import ALL
@@ -160,7 +159,7 @@ def _message_page(
     forward = params.after_seq is not None
     page = found[:limit] if forward else found[-limit:][::-1]
     # From the last one back: if a page cannot show all, it leaves out the first ones.
-    shown = _shown(context, caller, [envelope for _, envelope in page])
+    shown = envelopes_json(context, [envelope for _, envelope in page], caller)
     last = page[len(shown) - 1 if forward else 0][0] if page else 0
     return {
         "conversation": None if row is None else f"c{row['id']}",
@@ -223,7 +222,7 @@ def news(context: Context, caller: Caller, params: News) -> ConversationNews:
         )
         live = _live_run(context, caller, other, found["id"], params.parts, seen)
     state, why = context.store.read(lambda c: agent_states.state_of(c, other, agent_states.live_of(context)))
-    shown = _shown(context, caller, [envelope for _, envelope in arrived])
+    shown = envelopes_json(context, [envelope for _, envelope in arrived], caller)
     return {
         "conversation": None if found is None else f"c{found['id']}",
         "envelopes": shown,
@@ -308,19 +307,6 @@ def _to_mark(connection: Connection, which: int | str, owner: int) -> tuple[Row,
     parts = conversations.stretches(connection, row, owner)
     last = parts[-1].last if parts else 0
     return row, conversation_reading.position(connection, row["id"], owner), last
-
-
-def _shown(context: Context, caller: Caller, numbers: list[int]) -> list[envelope_json.EnvelopeJson]:
-    """Return envelopes as JSON. The reason of a control is for those whom it concerns, not for all."""
-    found = envelopes_json(context, numbers, caller.sees)
-    for one in found:
-        control = (one["metadata"] or {}).get("control") if one["type"] == Kind.EVENT.word else None
-        if one["metadata"] is None or control is None:
-            continue
-        parties = (one["from"], one["to"], control.get("to"))
-        concerned = caller.is_boss or str(caller.address) in parties
-        one["text"], one["metadata"] = controls.shown(one["text"], one["metadata"], concerned=concerned)
-    return found
 
 
 def _live_run(

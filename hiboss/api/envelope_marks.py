@@ -103,7 +103,7 @@ async def read(context: Context, caller: Caller, params: MarkAll) -> ReadEnvelop
     if caller.attached is not None:
         context.runner.attached.turns.fetched(caller.attached, numbers)
     shown, timezone = context.store.read(
-        lambda _: (envelopes_json(context, numbers, caller.sees, most), context.timezone)
+        lambda _: (envelopes_json(context, numbers, caller, most), context.timezone)
     )
     return {"changed": changed, "envelopes": shown, "timezone": timezone}
 

@@ -13,8 +13,8 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from ..core import clock, envelope_json, errors, ids, shown_envelope
-from ..core.envelope import Box, Status
-from ..store import envelope_details, envelope_rows, paging
+from ..core.envelope import Box, Kind, Status
+from ..store import controls, envelope_details, envelope_rows, paging
 from ..store.connection import Connection
 from . import kept_answers, receipts
 from .addresses import acting_for, every_id
@@ -25,6 +25,8 @@ from .operation import Id, Level, Params, Timezone, operation
 from .param_sizes import Word
 from .request_limits import page_size
 from .send_shapes import Tag
+
+EVENT = Kind.EVENT.word
 
 
 class List(Params):
@@ -117,7 +119,7 @@ def listed(
     key = ("envelope.list", query, caller.sees, exact_to, context.settings.page_bytes)
 
     def read(connection: Connection) -> EnvelopePage:
-        make = partial(_page, context, connection, query, caller.sees, exact_to)
+        make = partial(_page, context, connection, query, caller, exact_to)
         return kept_answers.answer(connection, key, make)
 
     if query.filtered or params.count:
@@ -126,10 +128,10 @@ def listed(
 
 
 def _page(
-    context: Context, connection: Connection, query: paging.Query, viewer: int | None, exact_to: int | None
+    context: Context, connection: Connection, query: paging.Query, caller: Caller, exact_to: int | None
 ) -> EnvelopePage:
     page = paging.page(connection, query)
-    shown = envelopes_json(context, page.ids, viewer)
+    shown = envelopes_json(context, page.ids, caller)
     position = page.first(len(shown)).next
     result: EnvelopePage = {
         "envelopes": shown,
@@ -143,21 +145,27 @@ def _page(
 
 
 def envelopes_json(
-    context: Context, numbers: Sequence[int], viewer: int | None, most_bytes: int | None = None
+    context: Context, numbers: Sequence[int], caller: Caller, most_bytes: int | None = None
 ) -> list[envelope_json.EnvelopeJson]:
     """Return the first of these envelopes as JSON: as many as fit into a page, and at least one.
 
-    The caller has checked that the viewer (None: the boss) may see them.
+    It was checked before that the caller may see them. The reason of a control is for those whom it concerns.
     """
     if not numbers:
         return []
 
     def read(connection: Connection) -> list[envelope_json.EnvelopeJson]:
         rows = paging.shown(connection, numbers, most_bytes or context.settings.page_bytes)
-        details = envelope_details.of_page(connection, rows, viewer)
+        details = envelope_details.of_page(connection, rows, caller.sees)
         return [shown_envelope.envelope(row, context.home, details) for row in rows]
 
-    return context.store.read(read)
+    found = context.store.read(read)
+    for one in found:
+        if one["type"] == EVENT and (control := (one["metadata"] or {}).get("control")) is not None:
+            parties = (one["from"], one["to"], control.get("to"))
+            concerned = caller.is_boss or str(caller.address) in parties
+            one["text"], one["metadata"] = controls.shown(one["text"], one["metadata"], concerned=concerned)
+    return found
 
 
 def _query(context: Context, caller: Caller, params: List) -> paging.Query:
@@ -228,7 +236,7 @@ def get(context: Context, caller: Caller, params: Get) -> EnvelopeDetail:
     number, now = ids.number(params.id, "envelope"), clock.now()
     row = context.store.read(lambda c: envelope_rows.visible(c, number, caller.sees))
     return {
-        "envelope": envelopes_json(context, [number], caller.sees)[0],
+        "envelope": envelopes_json(context, [number], caller)[0],
         "recipients": context.store.read(lambda c: envelope_rows.recipients(c, row["message"])),
         "receipt": context.store.read(lambda c: receipts.of_envelopes(c, [number], caller.sees, now))[number],
         "timezone": context.timezone,

@@ -66,7 +66,7 @@ async def claim(context: Context, caller: Caller, params: Claim) -> Claimed:
     if numbers:
         context.scheduler.nudge(until)
     shown, timezone = context.store.read(
-        lambda _: (envelopes_json(context, numbers, caller.sees, most), context.timezone)
+        lambda _: (envelopes_json(context, numbers, caller, most), context.timezone)
     )
     claim_id = None if number is None else f"k{number}"
     return {"envelopes": shown, "claim": claim_id, "until": clock.iso(until), "timezone": timezone}

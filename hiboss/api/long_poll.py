@@ -177,7 +177,7 @@ async def _wait(context: Context, caller: Caller, owner: int, after: Position | 
         if breaker_holds.holds_mail(connection, caller.id):
             return _Found([], 0, context.timezone)
         page = paging.page(connection, query)
-        shown = envelopes_json(context, page.ids, caller.sees)
+        shown = envelopes_json(context, page.ids, caller)
         last = page.found[len(shown) - 1][1].number if shown else 0
         return _Found(shown, last, context.timezone)
 

@@ -196,7 +196,7 @@ TEXTS: dict[tuple[str, str], tuple[str, str, str]] = {
     ("message.list", "unread_for_agent"): ("boss_only",) * 3,
     **{(f"{noun}.list", "cursor"): ("bad_cursor",) * 3 for noun in ("message", "thread")},
     ("thread.get", "cursor"): ("bad_cursor",) * 3,
-    **{(f"{noun}.list", "address"): ("bad_address",) * 3 for noun in ("message", "thread")},
+    **{(name, "address"): ("bad_address",) * 3 for name in ("message.list", "thread.list", "thread.get")},
     ("thread.get", "thread_id"): ("bad_id",) * 3,
     ("thread.chain", "id"): ("bad_id",) * 3,
     ("envelope.list", "conversation"): ("bad_id",) * 3,

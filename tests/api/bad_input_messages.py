@@ -286,11 +286,18 @@ THREADS = [
         ]
     ],
     row("thread.list", {"address": "user:boss"}, "boss_only", "agent:nex", "thread list --address user:boss"),
+    row("thread.get", {"thread_id": "%sent", "address": "user:boss"}, "boss_only", "agent:nex"),
     *[
-        row("thread.list", {"address": address}, "bad_address", "is not a valid address", by="nex")
-        for address in BAD_ADDRESSES
+        each
+        for name, given in (("thread.list", {}), ("thread.get", {"thread_id": "%sent"}))
+        for each in (
+            *(
+                row(name, {**given, "address": address}, "bad_address", "is not a valid address", by="nex")
+                for address in BAD_ADDRESSES
+            ),
+            row(name, {**given, "address": "nobody-here"}, "unknown_address", "nobody-here", by="boss"),
+        )
     ],
-    row("thread.list", {"address": "nobody-here"}, "unknown_address", "nobody-here", by="boss"),
     row("thread.list", {"scope": {"type": "module"}}, "invalid_params", "scope"),
     *[
         row("thread.list", {param: value}, "invalid_params", param)

@@ -60,6 +60,7 @@ def test_no_reading_operation_shows_a_member_the_reason_of_a_control(
         "id": None,
         "message_id": record,
         "message": record,
+        "thread": f"t{record[1:]}",
         "thread_id": f"t{record[1:]}",
         "conversation": group["id"],
         "conversation_id": group["id"],

@@ -352,13 +352,16 @@ def test_a_notice_starts_no_turn_and_comes_along_with_the_next(team: Team, chief
     assert notice["from"] == "agent:system" and notice["status"] == "pending" and number in notice["text"]
     assert kai.turns() == [] and chief.status(kai)["state"] == "idle"
 
-    assert answered(chief, kai, "good morning") == ["read"]
-    [turn] = kai.turns()
+    # It belongs to what the two say to each other, and nobody else's turn shows it.
+    assert answered(chief, kai, "and you?") == ["read"] and "agent:system" not in kai.turns()[0]
+    zoe.tell(kai, text="good morning")
+    turn = wait_until(lambda: kai.turns()[1:])[0]
     assert turn.index("good morning") < turn.index("from: agent:system")
-    [run] = kai.runs()
-    assert notice["id"] in run["envelopes"] and len(run["envelopes"]) == 2
-    assert kai.get(notice["id"])["status"] == "done"
-    assert answered(chief, kai, "again") == ["read", "read"] and "agent:system" not in kai.turns()[1]
+    run = wait_until(lambda: [one for one in kai.runs() if notice["id"] in one["envelopes"]])[0]
+    assert len(run["envelopes"]) == 2
+    wait_until(lambda: kai.get(notice["id"])["status"] == "done")
+    zoe.tell(kai, text="once more")
+    assert "agent:system" not in wait_until(lambda: kai.turns()[2:])[0]
 
 
 # --- quotes ------------------------------------------------------------------------

@@ -124,8 +124,8 @@ def test_what_is_partly_posted_goes_on_in_the_new_topic(office: TelegramDaemon) 
     wait_until(lambda: _boss_forward(office, envelope) == "done")
     new = own_topic(office, desk.his, desk.kai)
     assert new is not first
-    posted = "\n".join([words, *desk.texts(desk.his, new.id)])
-    assert body(posted).split() == LONG.split()
+    posted = "\n".join(body(one) for one in [words, *desk.texts(desk.his, new.id)])
+    assert posted.split() == LONG.split()
     assert desk.texts(desk.his, None) == []
 
 

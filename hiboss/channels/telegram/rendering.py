@@ -31,8 +31,8 @@ def render(
     stands before its rows in each chunk that they begin, and for the line that names the sender, with which
     each chunk begins: else what follows in the text could name another one.
     """
-    document, name = _document(letter), letter.text[: letter.front].rstrip().rpartition("\n")[2]
-    if units(name) > most_units // 4:
+    document, name = _document(letter), f"{letter.sender.partition(':')[2]}:"
+    if not letter.text[: letter.front].endswith(f"{name}\n") or units(name) > most_units // 4:
         name = ""
     spans, room = entity_form.spans(document), units(name) + 1 if name else 0
     found = parts(document, spans, most_units, most_entities, room)
