@@ -131,7 +131,7 @@ def test_another_name_is_another_file(desk: Desk, tmp_path: Path) -> None:
     assert desk.uploads() == 2
 
 
-def test_a_file_that_came_in_is_posted_again_by_its_id(desk: Desk) -> None:
+def test_a_file_that_came_in_can_be_attached_from_the_media(desk: Desk) -> None:
     desk.bob.sends_document(desk.chat, "notes.txt", b"my notes", caption="keep this")
     (file,) = json.loads(desk.office.wait_for_stored(desk.chat, "keep this")["attachments"])
     path = Path(desk.office.daemon.home.path) / "media" / file["file"]
