@@ -48,7 +48,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["HIBOSS_WEB_ENABLED"] = "off"
 
 # Agents attach files of the tests' own directories; tests/routing/test_attachment_roots.py is about the others.
-os.environ["HIBOSS_ATTACHMENTS_ROOTS"] = tempfile.gettempdir()
+os.environ["HIBOSS_ATTACHMENTS_ROOTS"] = f"{tempfile.gettempdir()},/tmp"
 
 # Schedules of seconds; tests/api/test_schedule_quotas.py is about the least that agents may have.
 os.environ["HIBOSS_SCHEDULES_LEAST_SECONDS"] = "1"

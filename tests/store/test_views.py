@@ -274,6 +274,8 @@ def test_the_envelopes_view_says_the_same_as_the_api(daemon: RunningDaemon) -> N
         row["from_boss"] = bool(row["from_boss"])
         row["metadata"] = json.loads(row["metadata"] or "{}")
         row["attachments"] = json.loads(row["attachments"] or "[]")
+        if reason := row["metadata"].get("control", {}).get("reason"):
+            row["text"] += f'. Reason: "{reason}"'  # added where it is read by those whom it concerns
         shared = set(row) & set(api)
         assert {column: row[column] for column in shared} == {column: api[column] for column in shared}
         assert {
