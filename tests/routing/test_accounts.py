@@ -256,7 +256,7 @@ def test_a_daemon_that_dies_while_an_account_is_tried_tries_it_again(
     place.send_to("south")
     place.send_to("west")
     place.retry()
-    wait_until(lambda: place.account()["state"] == "trying")
+    wait_until(lambda: place.account()["state"] == "trying" and place.steps_left() == 0)
     daemon.kill()
     daemon.start(**SCRIPTED)
     wait_until(lambda: len(place.texts()) == 3)
