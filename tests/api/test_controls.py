@@ -56,16 +56,13 @@ def test_who_wrote_all_that_a_run_works_on_may_pause_resume_and_cancel_it(ada: B
     number = ann.tell(worker)
     run = worker.under_way()["id"]
     conversation = ann.get(number)["conversation"]
-    assert control(ann, "pause", run=run) == "applied"
-    assert control(ann, "resume", conversation=conversation) == "applied"
-    assert ann.call("run.pause", id=run) == {"id": run, "changed": True}
-    assert ann.call("run.resume", id=run) == {"id": run, "changed": True}
+    assert control(ann, "pause", run=run) == control(ann, "resume", conversation=conversation) == "applied"
+    assert ann.call("run.pause", id=run) == ann.call("run.resume", id=run) == {"id": run, "changed": True}
     assert refusal(ann, "preempt", run=run, envelope=number) == "forbidden"
     assert refusal(ann, "priority", envelope=number, level="high") == "forbidden"
     assert refusal(ann, "pause", agent=worker.name) == "forbidden"
     assert control(ann, "cancel", envelope=number) == "applied"
-    assert worker.settled()["status"] == "cancelled"
-    assert ann.get(number)["status"] == "cancelled"
+    assert worker.settled()["status"] == ann.get(number)["status"] == "cancelled"
     assert [one for one in ann.list() if one["from"] == "agent:system"] == []  # she did it herself
     assert control(ann, "cancel", conversation=conversation) == "too-late"
     assert ann.call("envelope.retry", ids=[number])["changed"] == 1
@@ -80,8 +77,7 @@ def test_who_wrote_only_a_part_of_it_needs_the_right(ada: Boss, worker: Worker) 
     zoe.send(worker, kim)
     run = worker.under_way()["id"]
     assert refusal(zoe, "cancel", run=run) == "forbidden"  # it is not private
-    assert refusal(kim, "pause", run=run) == "forbidden"
-    assert zoe.refusal("run.cancel", id=run) == "forbidden"
+    assert refusal(kim, "pause", run=run) == zoe.refusal("run.cancel", id=run) == "forbidden"
 
 
 def test_a_foreign_id_is_not_found_and_an_agent_is_not_its_own_master(ada: Boss, worker: Worker) -> None:
@@ -91,8 +87,7 @@ def test_a_foreign_id_is_not_found_and_an_agent_is_not_its_own_master(ada: Boss,
     for target in ({"run": run}, {"envelope": number}, {"conversation": zoe.get(number)["conversation"]}):
         assert refusal(kim, "cancel", **target) == "not_found"
     assert kim.refusal("run.cancel", id=run) == "not_found"
-    assert refusal(worker, "pause", run=run) == "forbidden"
-    assert refusal(worker, "pause", agent=worker.name) == "forbidden"
+    assert refusal(worker, "pause", run=run) == refusal(worker, "pause", agent=worker.name) == "forbidden"
     assert refusal(worker, "cancel", envelope=number) == "forbidden"
     assert recorded(worker.daemon) == before  # what is not allowed leaves nothing behind
 

@@ -51,8 +51,7 @@ def test_whoever_has_read_it_is_named_with_the_session_and_the_boss_as_himself(
     boss(daemon).call("envelope.read", ids=[number], address=kai.address)
     kai.call("envelope.read", ids=[number])
     for found in (*everywhere(kai, number), nex.get(number)):
-        seen = [(one["address"], one["session"]) for one in found["read_by"]]
-        assert sorted(seen, key=str) == sorted(
+        assert sorted([(one["address"], one["session"]) for one in found["read_by"]], key=str) == sorted(
             [(kai.address, "morning"), ("user:boss", None), (kai.address, None)], key=str
         )
         assert found["read_at"] == min(one["at"] for one in found["read_by"] if one["read"])
@@ -65,8 +64,7 @@ async def test_of_many_readers_the_first_are_shown(daemon: InProcessDaemon) -> N
     for one in range(envelope_details.READERS + 3):
         await daemon.ask("envelope.poll", "kai", session=f"session-{one:02}")
         await daemon.move(seconds=1)
-    found = await daemon.get(number)
-    assert [one["session"] for one in found["read_by"]] == [
+    assert [one["session"] for one in (await daemon.get(number))["read_by"]] == [
         f"session-{one:02}" for one in range(envelope_details.READERS)
     ]
 
@@ -173,8 +171,7 @@ def test_a_page_of_messages_is_that_of_its_filter_and_of_now(nex: Party, kai: Pa
     for _ in range(2):
         assert found() == [true, one]
         assert (found(page=2, page_size=1), found(page=1, page_size=1)) == ([one], [true])
-        assert found(thread_id=one, meta={"n": 1}) == [one]
-        assert found(thread_id=one, meta={"n": True}) == []
+        assert found(thread_id=one, meta={"n": 1}) == [one] and found(thread_id=one, meta={"n": True}) == []
     nex.call("message.edit", id=one, text="two")
     assert kai.call("message.list")["messages"][1]["body"]["content"] == "two"
 

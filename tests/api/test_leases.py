@@ -47,8 +47,7 @@ def test_what_is_claimed_says_so_and_until_when(ada: Party, bob: Party) -> None:
 def test_what_is_claimed_and_acknowledged_is_done(ada: Party, bob: Party) -> None:
     number = ada.tell(bob)
     claim(bob)
-    assert bob.call("envelope.ack", ids=[number]) == {"changed": 1}
-    assert bob.get(number)["status"] == "done"
+    assert bob.call("envelope.ack", ids=[number]) == {"changed": 1} and bob.get(number)["status"] == "done"
     assert row(bob.daemon, number)["claim"] is None
     assert bob.refusal("envelope.release", ids=[number]) == "too_late"
 
@@ -57,10 +56,8 @@ def test_what_is_released_is_due_again_in_its_old_place(ada: Party, bob: Party) 
     first, second = ada.tell(bob), ada.tell(bob)
     assert claim(bob, limit=1) == [first]
     assert bob.call("envelope.release", ids=[first]) == {"changed": 1}
-    assert claim(bob) == [first, second]
-    assert bob.get(first)["redelivered"] is True
-    assert bob.get(second)["redelivered"] is False
-    assert bob.get(first)["attempts"] == 0
+    assert claim(bob) == [first, second] and bob.get(first)["redelivered"] is True
+    assert bob.get(second)["redelivered"] is False and bob.get(first)["attempts"] == 0
 
 
 def test_a_lease_outlives_a_restart_and_ends_after_it(ada: Party, bob: Party) -> None:
@@ -96,8 +93,7 @@ def test_a_claim_takes_nothing_that_is_not_due(ada: Party, bob: Party) -> None:
 def test_acknowledging_everything_leaves_what_somebody_has_claimed(ada: Party, bob: Party) -> None:
     claimed, rest = ada.tell(bob), ada.tell(bob)
     assert claim(bob, limit=1) == [claimed]
-    assert bob.call("envelope.ack", all=True)["changed"] == 1
-    assert bob.get(claimed)["status"] == "pending"
+    assert bob.call("envelope.ack", all=True)["changed"] == 1 and bob.get(claimed)["status"] == "pending"
     assert bob.get(rest)["status"] == "done"
 
 
@@ -140,9 +136,7 @@ def test_the_command_line_claims_releases_and_retries(daemon: RunningDaemon) -> 
     (number,) = agent(daemon).send(f"agent:{name}", text="take me")["ids"]
     shell = Shell(daemon.home.path)
     claimed = shell("envelope", "claim", "--as", name, "-n", "1", "--lease", "5m")
-    assert claimed.rc == 0
-    assert "take me" in claimed.stdout
-    assert "claimed-until: " in claimed.stdout
+    assert claimed.rc == 0 and "take me" in claimed.stdout and "claimed-until: " in claimed.stdout
     (own,) = [
         line.removeprefix("claim: ") for line in claimed.stdout.splitlines() if line.startswith("claim: ")
     ]
@@ -235,8 +229,7 @@ def test_what_is_being_posted_cannot_be_cancelled(daemon: RunningDaemon, tmp_pat
     assert place.owner.call("envelope.cancel", ids=[behind])["changed"] == 1
     place.open_gate()
     place.wait_for_status(held, "done")
-    assert place.texts() == ["in hand"]
-    assert place.owner.refusal("envelope.cancel", ids=[held]) == "too_late"
+    assert place.texts() == ["in hand"] and place.owner.refusal("envelope.cancel", ids=[held]) == "too_late"
 
 
 def test_what_is_being_posted_cannot_be_acknowledged_or_put_away(
@@ -246,8 +239,10 @@ def test_what_is_being_posted_cannot_be_acknowledged_or_put_away(
     place.script(place.gated())
     held = place.send("in hand")
     wait_until(lambda: row(daemon, held)["held_by"] is not None)
-    for verb in ("ack", "archive", "trash"):
-        assert boss(daemon).refusal(f"envelope.{verb}", ids=[held], address=place.address) == "too_late"
+    assert {
+        boss(daemon).refusal(f"envelope.{verb}", ids=[held], address=place.address)
+        for verb in ("ack", "archive", "trash")
+    } == {"too_late"}
     daemon.check()
     place.open_gate()
     place.wait_for_status(held, "done")
@@ -301,8 +296,7 @@ def test_what_failed_with_an_unbinding_is_tried_again_when_the_account_is_bound_
     place.bound(daemon, place.owner)
     assert place.owner.call("envelope.retry", ids=[number, later]) == {"changed": 2}
     place.wait_for("too late")
-    assert place.wait_for_status(number, "done")
-    assert place.owner.get(later)["status"] == "pending"
+    assert place.wait_for_status(number, "done") and place.owner.get(later)["status"] == "pending"
     assert {row(daemon, one)["binding"] for one in (number, later)} == {place.binding}
 
 
@@ -329,5 +323,4 @@ def test_what_waited_for_a_deleted_agent_is_not_tried_again(
 ) -> None:
     number = ada.tell(bob)
     boss(daemon).call("agent.delete", name=bob.name)
-    assert ada.get(number)["status"] == "failed"
-    assert ada.refusal("envelope.retry", ids=[number]) == "too_late"
+    assert ada.get(number)["status"] == "failed" and ada.refusal("envelope.retry", ids=[number]) == "too_late"

@@ -35,8 +35,7 @@ def test_what_lies_there_is_answered_at_once_oldest_first(ada: Party, bob: Party
     for text in ("one", "two"):
         ada.tell(bob, text=text)
     answer = bob.call("envelope.wait", timeout="1h")
-    assert texts(answer) == ["one", "two"]
-    assert answer["timed_out"] is False and answer["timezone"] == "UTC"
+    assert texts(answer) == ["one", "two"] and answer["timed_out"] is False and answer["timezone"] == "UTC"
     assert answer["envelopes"][0] == bob.list(oldest_first=True)[0]  # in the one form there is
 
 
@@ -44,8 +43,7 @@ def test_a_send_ends_a_wait_that_found_nothing(ada: Party, bob: Party) -> None:
     with begun(bob) as wait:
         number = ada.tell(bob, text="here")
         answer = wait.answer()
-    assert [one["id"] for one in answer["envelopes"]] == [number]
-    assert answer["timed_out"] is False
+    assert [one["id"] for one in answer["envelopes"]] == [number] and answer["timed_out"] is False
 
 
 def test_the_time_limit_ends_it_empty_handed(two: tuple[Party, Party]) -> None:
@@ -163,8 +161,7 @@ def test_with_a_cursor_only_what_came_after_it_counts(ada: Party, bob: Party) ->
     with begun(bob, after=first["next"]) as wait:
         ada.tell(bob, text="new")
         second = wait.answer()
-    assert texts(second) == ["new"]
-    assert texts(waited(bob)) == ["old", "new"]  # without one all that is unread
+    assert texts(second) == ["new"] and texts(waited(bob)) == ["old", "new"]  # without one all that is unread
     # The cursor of an empty answer is the one given: nothing is passed over.
     assert waited(bob, after=second["next"])["next"] == second["next"]
 
@@ -185,8 +182,7 @@ def test_a_cursor_of_a_list_serves_too_and_a_wrong_one_is_refused(ada: Party, bo
     outbox = ada.call("envelope.list", box="outbox", page_size=1)["next"]
     assert ada.refusal("envelope.wait", after=outbox) == "bad_cursor"
     assert bob.refusal("envelope.wait", after="nonsense") == "bad_cursor"
-    other = "x" + page["next"].partition("-")[0] + "-a1"
-    assert bob.refusal("envelope.wait", after=other) == "gap"
+    assert bob.refusal("envelope.wait", after="x" + page["next"].partition("-")[0] + "-a1") == "gap"
 
 
 # --- whose box, how long -------------------------------------------------------------

@@ -104,8 +104,7 @@ def test_a_delivery_is_measured_when_the_platform_confirms_it_and_its_failures_a
     place.send("third")
     wait_until(lambda: place.lane().get("state") == "waiting")
     after = shown(daemon)
-    count = "hiboss_delivery_latency_seconds_count"
-    assert grown(before, after, count, adapter="scripted") == 1
+    assert grown(before, after, "hiboss_delivery_latency_seconds_count", adapter="scripted") == 1
     assert grown(before, after, "hiboss_delivery_latency_seconds_bucket", adapter="scripted", le="+Inf") == 1
     assert grown(before, after, "hiboss_delivery_failures_total") == 1
     assert grown(before, after, "hiboss_envelopes_settled_total", outcome="done") == 1
@@ -132,8 +131,10 @@ def test_runs_are_counted_by_provider_and_outcome_and_measured(daemon: RunningDa
     boss(daemon).call("run.cancel", id=worker.under_way(2)["id"])
     worker.settled(2)
     after = shown(daemon)
-    for outcome in ("completed", "cancelled"):
-        assert grown(before, after, "hiboss_runs_ended_total", provider="command", outcome=outcome) == 1
+    assert {
+        grown(before, after, "hiboss_runs_ended_total", provider="command", outcome=outcome)
+        for outcome in ("completed", "cancelled")
+    } == {1}
     assert grown(before, after, "hiboss_run_duration_seconds_count", provider="command") == 2
     assert grown(before, after, "hiboss_run_duration_seconds_sum", provider="command") > 0
     assert grown(before, after, "hiboss_runs") == 0
@@ -205,8 +206,7 @@ def test_the_metrics_are_those_of_the_table_with_its_labels(daemon: RunningDaemo
         assert re.fullmatch(r"hiboss_[a-z]+(_[a-z]+)*", metric.name)
         for sample in family["samples"]:
             assert sample["name"].removeprefix(metric.name) in ("", "_bucket", "_sum", "_count")
-            labels = [label for label in sample["labels"] if label != "le"]
-            assert labels == list(metric.labels), metric.name
+            assert [label for label in sample["labels"] if label != "le"] == list(metric.labels), metric.name
     names = [(one["name"], tuple(one["labels"].items())) for one in Metrics(found).samples]
     assert len(set(names)) == len(names), "one sample for each value of the labels"
 
@@ -329,8 +329,7 @@ def test_a_reader_finds_every_family_and_every_sample(families: list[Any]) -> No
 def test_the_text_is_of_the_version_that_the_content_type_says(families: list[Any]) -> None:
     assert CONTENT_TYPE == "text/plain; version=0.0.4; charset=utf-8"
     text = exposition(families).decode()
-    assert text.endswith("\n") and "# EOF" not in text
-    assert '\nhiboss_requests_total{door="socket"} ' in text
+    assert text.endswith("\n") and "# EOF" not in text and '\nhiboss_requests_total{door="socket"} ' in text
 
 
 def test_a_histogram_counts_the_smaller_values_too_and_keeps_its_labels() -> None:
@@ -341,8 +340,7 @@ def test_a_histogram_counts_the_smaller_values_too_and_keeps_its_labels() -> Non
     found = read(
         exposition([{"name": "hiboss_x_seconds", "type": "histogram", "help": "x", "samples": samples}])
     )  # type: ignore[typeddict-item]
-    values = [(one.name, one.labels.get("le"), one.value) for one in found["hiboss_x_seconds"].samples]
-    assert values == [
+    assert [(one.name, one.labels.get("le"), one.value) for one in found["hiboss_x_seconds"].samples] == [
         ("hiboss_x_seconds_bucket", "0.1", 2),
         ("hiboss_x_seconds_bucket", "1.0", 3),
         ("hiboss_x_seconds_bucket", "+Inf", 4),

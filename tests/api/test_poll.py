@@ -33,19 +33,16 @@ def test_mail_is_announced_once(ada: Party, bob: Party) -> None:
 
 def test_each_session_is_told_for_itself(ada: Party, bob: Party) -> None:
     ada.tell(bob, text="one")
-    assert poll(bob, session="left") == ["one"]
-    assert poll(bob, session="right") == ["one"]
+    assert poll(bob, session="left") == poll(bob, session="right") == ["one"]
     assert poll(bob) == ["one"]  # without a name it is a session too
     ada.tell(bob, text="two")
-    assert poll(bob, session="left") == ["two"]
-    assert poll(bob, session="right") == ["two"]
+    assert poll(bob, session="left") == poll(bob, session="right") == ["two"]
     assert poll(bob, session="left") == []
 
 
 def test_another_agent_s_session_of_the_same_name_is_another(ada: Party, bob: Party, eve: Party) -> None:
     ada.send(bob, eve, text="both")
-    assert poll(bob, session="s") == ["both"]
-    assert poll(eve, session="s") == ["both"]
+    assert poll(bob, session="s") == poll(eve, session="s") == ["both"]
 
 
 def test_what_is_announced_stays_unread_and_pending(ada: Party, bob: Party) -> None:
@@ -73,8 +70,7 @@ def test_what_was_dealt_with_before_is_not_announced(ada: Party, bob: Party) -> 
 def test_more_than_a_page_is_announced_page_by_page(ada: Party, bob: Party) -> None:
     ada.flood(bob, 25)
     pages = [poll(bob) for _ in range(4)]
-    assert [len(page) for page in pages] == [10, 10, 5, 0]
-    assert flat(pages) == [str(i) for i in range(25)]
+    assert [len(page) for page in pages] == [10, 10, 5, 0] and flat(pages) == [str(i) for i in range(25)]
 
 
 @frozen()

@@ -50,15 +50,13 @@ def test_reading_all_marks_what_is_unread_in_the_inbox_and_shows_nothing(ada: Pa
     bob.call("envelope.read", ids=numbers[:1])
     first = bob.get(numbers[0])["read_at"]
     assert read_all(bob) == 2 and read_all(bob) == 0
-    assert unread(bob) == []
-    assert bob.get(numbers[0])["read_at"] == first
+    assert unread(bob) == [] and bob.get(numbers[0])["read_at"] == first
     assert {bob.get(one)["status"] for one in numbers} == {"pending"}
 
 
 def test_up_to_marks_that_envelope_and_what_arrived_before_it(ada: Party, bob: Party) -> None:
     numbers = [ada.tell(bob, text=f"{i}") for i in range(5)]
-    assert read_all(bob, up_to=numbers[2]) == 3
-    assert unread(bob) == ["3", "4"]
+    assert read_all(bob, up_to=numbers[2]) == 3 and unread(bob) == ["3", "4"]
     assert read_all(bob, up_to=numbers[0]) == 0
     assert read_all(bob, up_to=numbers[4]) == 2
 
@@ -94,8 +92,7 @@ def test_reading_all_leaves_alone_what_is_snoozed_read_along_put_away_or_of_othe
     foreign = ada.tell(eve)
     bob.call("envelope.snooze", ids=[snoozed], until="+1h")
     bob.call("envelope.archive", ids=[archived])
-    assert read_all(bob) == 1
-    assert bob.get(own)["read_at"] is not None
+    assert read_all(bob) == 1 and bob.get(own)["read_at"] is not None
     for number in (along["id"], snoozed, archived):
         assert (bob.get(number)["read_at"], bob.get(number)["read_by"]) == (None, [])
     assert eve.get(foreign)["read_at"] is None
@@ -130,8 +127,7 @@ def test_what_arrives_while_all_is_marked_stays_unread(daemon: RunningDaemon, ad
         """
         seen = [row["seen"] for row in database.execute(query, (bob.address,))]
     assert seen == [1] * changed + [0] * (total - changed)
-    assert counted(bob) == total - changed
-    assert read_all(bob) == total - changed
+    assert counted(bob) == read_all(bob) == total - changed
 
 
 def test_two_who_mark_all_at_once_count_each_envelope_once(ada: Party, bob: Party) -> None:
@@ -176,8 +172,7 @@ def test_the_boss_who_reads_in_the_place_of_an_agent_is_noted_as_the_reader(
 ) -> None:
     one, other, third = (ada.tell(bob) for _ in range(3))
     chief.call("envelope.read", ids=[one], address=bob.address)
-    assert read_all(chief, address=bob.address, up_to=other) == 1
-    assert read_all(chief, address=bob.name) == 1
+    assert read_all(chief, address=bob.address, up_to=other) == read_all(chief, address=bob.name) == 1
     for number in (one, other, third):
         assert readers(bob, number) == [("user:boss", None)] and bob.get(number)["read_at"]
     assert bob.refusal("envelope.read", all=True, address=ada.address) == "boss_only"
@@ -188,8 +183,7 @@ def test_nobodys_reading_marks_anothers(ada: Party, bob: Party, eve: Party) -> N
     bob.call("envelope.read", ids=[for_bob])
     read_all(bob)
     read_all(ada)
-    assert eve.get(for_eve)["read_at"] is None and readers(eve, for_eve) == []
-    assert unread(eve) == ["hello"]
+    assert eve.get(for_eve)["read_at"] is None and readers(eve, for_eve) == [] and unread(eve) == ["hello"]
 
 
 def test_a_poll_notes_who_was_shown_it_and_leaves_it_unread(ada: Party, bob: Party) -> None:
@@ -281,8 +275,7 @@ def test_who_else_has_read_it_is_told_by_message_with_the_ids_of_authors(
 
 def test_what_one_sees_and_did_not_get_counts_nothing(ada: Party, bob: Party) -> None:
     sent = ada.send(bob)
-    assert marked(ada, sent["message"]) == {"marked_count": 0}
-    assert marked(boss(ada.daemon), sent["message"]) == {"marked_count": 0}
+    assert marked(ada, sent["message"]) == marked(boss(ada.daemon), sent["message"]) == {"marked_count": 0}
     assert not is_read(bob, sent["message"])
 
 
@@ -303,16 +296,14 @@ def test_a_hundred_are_marked_at_once_and_a_repeated_id_counts_once(ada: Party, 
     ada.flood(bob, 100)
     found = [one["message_id"] for one in bob.call("message.list", page_size=100)["messages"]]
     assert marked(bob, *[found[0]] * 100) == {"marked_count": 1}
-    assert marked(bob, *found) == {"marked_count": 99}
-    assert bob.call("message.list")["unread"] == 0
+    assert marked(bob, *found) == {"marked_count": 99} and bob.call("message.list")["unread"] == 0
 
 
 def test_the_session_is_kept_with_who_read_it(ada: Party, bob: Party) -> None:
     sent = ada.send(bob)
     marked(bob, sent["message"], session="desk")
     marked(bob, sent["message"], session="phone")
-    readers = ada.get(sent["ids"][0])["read_by"]
-    assert [(one["address"], one["session"]) for one in readers] == [
+    assert [(one["address"], one["session"]) for one in ada.get(sent["ids"][0])["read_by"]] == [
         (bob.address, "desk"),
         (bob.address, "phone"),
     ]

@@ -46,8 +46,7 @@ def test_several_recipients_get_one_message_and_an_envelope_each_in_the_order_gi
     assert ada.call("envelope.get", id=sent["ids"][0])["recipients"] == [
         one.address for one in reversed(others)
     ]
-    for other in others:
-        assert len(other.list()) == 1
+    assert {len(other.list()) for other in others} == {1}
 
 
 def test_to_may_be_one_address_or_a_list(ada: Party, bob: Party) -> None:
@@ -98,8 +97,7 @@ def test_the_same_set_of_three_shares_a_conversation_and_any_other_set_has_anoth
 
 
 def test_a_copy_to_oneself_does_not_make_a_private_conversation_another(ada: Party, bob: Party) -> None:
-    assert ada.send(bob)["conversation"] == ada.send(bob, ada)["conversation"]
-    assert len(ada.list()) == 1
+    assert ada.send(bob)["conversation"] == ada.send(bob, ada)["conversation"] and len(ada.list()) == 1
 
 
 def test_a_refused_send_leaves_no_gap_in_the_sequence(ada: Party, bob: Party) -> None:
@@ -211,8 +209,7 @@ def test_an_agent_may_name_itself(ada: Party, bob: Party) -> None:
 def test_the_boss_may_speak_for_a_channel(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
     chief, place = boss(daemon), "channel:telegram:-100/7"
     first = chief.send(ada, from_=place, from_name="Grace")
-    again = chief.send(ada, from_=place)
-    assert first["conversation"] == again["conversation"]
+    assert first["conversation"] == chief.send(ada, from_=place)["conversation"]
     assert [one["from"] for one in ada.list()] == [place, place]
     assert ada.refusal("envelope.send", text="x", reply_to=first["ids"][0]) == "not_bound"
     assert bob.refusal("envelope.send", text="x", to=place) == "not_bound"
@@ -484,5 +481,4 @@ def test_of_32_at_once_with_one_key_one_is_stored(
     files = [str(tmp_path / "f.txt")] if with_file else []
     results = at_once([lambda: ada.send(bob, key="k", attachments=files)] * 32)
     assert len({tuple(one["ids"]) for one in results}) == 1
-    assert [one["duplicate"] for one in results].count(False) == 1
-    assert len(bob.list()) == 1
+    assert [one["duplicate"] for one in results].count(False) == len(bob.list()) == 1

@@ -63,8 +63,7 @@ def test_in_a_private_conversation_it_goes_to_the_other_one(ada: Party, bob: Par
     first = ada.send(bob)
     answer = say(bob, first["conversation"])
     assert answer["conversation"] == first["conversation"] and answer["thread"] != first["thread"]
-    assert recipients(ada.daemon, answer) == [ada.address]
-    assert ada.get(answer["ids"][0])["seq"] == 2
+    assert recipients(ada.daemon, answer) == [ada.address] and ada.get(answer["ids"][0])["seq"] == 2
 
 
 def test_in_an_adhoc_conversation_it_goes_to_all_others(
@@ -112,8 +111,7 @@ def test_who_has_the_name_of_a_deleted_agent_later_does_not_get_it(
     number = ada.send(bob)["conversation"]
     boss(daemon).call("agent.delete", name=bob.name)
     later = agent(daemon, bob.name)
-    assert refusal(ada, number) == "unknown_recipient"
-    assert refusal(later, number) == "not_found"
+    assert refusal(ada, number) == "unknown_recipient" and refusal(later, number) == "not_found"
 
 
 def test_agent_system_reads_nothing(ada: Party, bob: Party) -> None:
@@ -128,8 +126,7 @@ def test_agent_system_reads_nothing(ada: Party, bob: Party) -> None:
 
 def test_who_is_not_in_it_does_not_find_it(daemon: RunningDaemon, ada: Party, bob: Party, eve: Party) -> None:
     private, (group, _) = ada.send(bob)["conversation"], club(ada, bob)
-    for number in (private, group, "c999999"):
-        assert refusal(eve, number) == "not_found"
+    assert {refusal(eve, number) for number in (private, group, "c999999")} == {"not_found"}
     assert refusal(boss(daemon), private) == "not_found"  # he is none of the two
 
 
@@ -204,8 +201,7 @@ def test_with_reply_to_it_is_in_that_thread_and_in_that_conversation(
     assert recipients(daemon, sent) == [ada.address, eve.address] and "elsewhere" not in sent
     along = [boss(daemon).get(number)["context"] for number in sent["ids"]]
     assert along == [False, True]  # it answers ada; eve reads it along
-    foreign = ada.send(eve)["ids"][0]
-    assert refusal(bob, all_of_them["conversation"], reply_to=foreign) == "not_found"
+    assert refusal(bob, all_of_them["conversation"], reply_to=ada.send(eve)["ids"][0]) == "not_found"
 
 
 def test_a_repeated_send_with_the_same_key_answers_the_first_answer(
@@ -225,8 +221,7 @@ def test_a_repeated_send_with_the_same_key_answers_the_first_answer(
 def test_two_with_the_same_key_at_once_send_it_once(ada: Party, bob: Party) -> None:
     number = ada.send(bob)["conversation"]
     found = at_once([lambda: say(ada, number, key="same")] * 2)
-    assert found[0]["ids"] == found[1]["ids"]
-    assert sorted(one["duplicate"] for one in found) == [False, True]
+    assert found[0]["ids"] == found[1]["ids"] and sorted(one["duplicate"] for one in found) == [False, True]
 
 
 def test_deferred_for_a_group_it_waits_with_the_group(daemon: RunningDaemon, ada: Party, bob: Party) -> None:
@@ -275,8 +270,7 @@ def test_a_chat_gets_it_by_the_account_that_it_last_wrote_by(daemon: RunningDaem
         came = next(one for one in owner.list(page_size=100) if one["text"] == f"hello {turn}")
         conversations.add(came["conversation"])
         sent = say(owner, came["conversation"], text=f"answer {turn}")
-        assert recipients(daemon, sent) == [chat]
-        assert row(daemon, sent["ids"][0])["binding"] == place.binding
+        assert recipients(daemon, sent) == [chat] and row(daemon, sent["ids"][0])["binding"] == place.binding
     assert len(conversations) == 1
 
 
@@ -311,8 +305,7 @@ def test_it_holds_over_a_restart(tmp_path: Path) -> None:
 
 def test_the_command_line_says_it_in_a_conversation(ada: Party, bob: Party) -> None:
     number = ada.send(bob)["conversation"]
-    shell = Shell(ada.daemon.home.path)
-    done = shell(
+    done = Shell(ada.daemon.home.path)(
         "envelope", "send", "--conversation", number, "--text", "here", env={"HIBOSS_TOKEN": bob.token}
     )
     assert ada.list()[0]["text"] == "here" and done.record["id"] == ada.list()[0]["id"]

@@ -65,8 +65,7 @@ def test_create_prints_the_id_and_get_shows_the_ask_with_what_answers_it(office:
 def test_an_answer_is_printed_and_shown_by_get_and_lists(office: Office, bob: str) -> None:
     number = asked(office, bob)
     assert number in office("ask", "list").values("id")
-    done = office("ask", "answer", number, "--choice", "YES", "--comment", "go on")
-    assert done.record == {
+    assert office("ask", "answer", number, "--choice", "YES", "--comment", "go on").record == {
         "id": number, "state": "answered", "answer": "yes", "comment": "go on", "asker": f"agent:{bob}"
     }  # fmt: skip
     assert number not in office("ask", "list").values("id")
@@ -79,8 +78,7 @@ def test_the_loser_is_told_who_was_first(office: Office, bob: str) -> None:
     number = asked(office, bob)
     office("ask", "answer", number, "--choice", "no")
     done = office("ask", "answer", number, "--choice", "yes")
-    assert done.rc == REFUSED
-    assert f"{number} was settled before: user:boss answered no" in done.stderr
+    assert done.rc == REFUSED and f"{number} was settled before: user:boss answered no" in done.stderr
     assert office("ask", "cancel", number, "--json", "--as", bob).error["code"] == "ask_settled"
 
 
@@ -102,8 +100,7 @@ def test_a_default_that_was_applied_is_an_answer_and_marked(office: Office, bob:
 
 def test_without_a_default_the_wait_ends_at_the_time_out_with_status_4(office: Office, bob: str) -> None:
     done = office("ask", "create", "Deploy?", "--timeout", "0.01s", "--wait", "--as", bob)
-    assert (done.rc, done.record["state"]) == (TIMED_OUT, "expired")
-    assert "answer" not in done.record
+    assert (done.rc, done.record["state"]) == (TIMED_OUT, "expired") and "answer" not in done.record
 
 
 def test_a_wait_for_an_ask_that_is_cancelled_ends_with_status_1(office: Office, bob: str) -> None:

@@ -47,8 +47,7 @@ def test_what_was_said_is_shown_and_broken_only_where_the_terminal_ends(office: 
         end = terminal.lines.index("  last line")
         assert "".join(terminal.lines[start + 1 : end]) == f"  {long}"
         assert [len(line) for line in terminal.lines[start + 1 : end - 1]] == [columns] * (150 // columns)
-        note = " ".join(" ".join(terminal.lines[end + 1 :]).split())
-        assert note == (
+        assert " ".join(" ".join(terminal.lines[end + 1 :]).split()) == (
             f"{name} gets no turns; it answers when it fetches its mail "
             f"Talking with {name}. Enter sends; /help shows the commands. >"
         )
@@ -355,8 +354,7 @@ def test_somebody_whose_token_ends_is_told_and_it_is_over(office: Office) -> Non
     with chatting(office, "nex", "--as", name, columns=200) as terminal:
         office.daemon.call("agent.delete", token=office.token("boss"), name=name)
         office.send("nex", "nex", "wake up")  # or it is noticed some seconds later
-        assert terminal.ended() == 1
-        assert "error: " in terminal.text and "code: " in terminal.text
+        assert terminal.ended() == 1 and "error: " in terminal.text and "code: " in terminal.text
 
 
 def test_the_window_may_change_its_size(office: Office) -> None:
@@ -395,8 +393,6 @@ def test_a_window_that_changes_its_size_while_an_answer_comes_keeps_no_stale_lin
 
 def test_a_terminal_that_cannot_show_it_gets_an_error_that_teaches(office: Office) -> None:
     with talking(office, "nex", env={"TERM": "dumb"}) as terminal:
-        assert terminal.ended() == 2
-        assert "--once" in terminal.text
+        assert terminal.ended() == 2 and "--once" in terminal.text
     with talking(office, "nex", "--timeout", "5s") as terminal:
-        assert terminal.ended() == 2
-        assert "--timeout needs --once" in terminal.text
+        assert terminal.ended() == 2 and "--timeout needs --once" in terminal.text

@@ -38,13 +38,11 @@ def asking(office: Office, *words: str) -> Iterator[Asking]:
 
 
 def mail_of(office: Office, name: str) -> list[dict[str, Any]]:
-    answer = office.daemon.call("envelope.list", token=office.token(name), status="pending")
-    return answer["envelopes"]
+    return office.daemon.call("envelope.list", token=office.token(name), status="pending")["envelopes"]
 
 
 def reply(office: Office, name: str, text: str, **params: Any) -> str:
-    answer = office.daemon.call("envelope.send", token=office.token(name), text=text, **params)
-    return str(answer["ids"][0])
+    return str(office.daemon.call("envelope.send", token=office.token(name), text=text, **params)["ids"][0])
 
 
 # --- answers -------------------------------------------------------------------------
@@ -149,8 +147,7 @@ def test_two_questions_dealt_with_in_one_turn_both_have_their_answer(office: Off
                     wait_until(lambda: len(mail_of(office, name)) == 3)
                     gate.touch()
                     done = [one.done() for one in (first, second, third)]
-        assert [one.rc for one in done] == [0, 0, 0]
-        assert done[0].stdout == "answer to first\n"
+        assert [one.rc for one in done] == [0, 0, 0] and done[0].stdout == "answer to first\n"
         assert done[1].stdout == done[2].stdout  # the one answer to both
 
 
@@ -173,8 +170,7 @@ def test_when_the_time_is_up_it_ends_with_4_and_says_where_the_answer_will_be(of
         "note: no answer within 0.1 s; a later one comes into your inbox (hiboss inbox)",
     ]
     done = office("chat", name, "--once", "hello?", "--timeout", "0.1s", "--json")
-    assert (done.rc, done.stderr) == (4, "")
-    assert (done.json["answer"], done.json["timed_out"]) == (None, True)
+    assert (done.rc, done.stderr, done.json["answer"], done.json["timed_out"]) == (4, "", None, True)
 
 
 def test_a_paused_agent_is_waited_for_with_a_note(office: Office, tmp_path: Path) -> None:

@@ -33,8 +33,7 @@ NAMES = st.from_regex(r"\A[A-Za-z0-9]{1,8}(-[A-Za-z0-9]{1,8}){0,3}\Z")
     ],
 )
 def test_an_address_is_read_and_written_unchanged(text: str, kind: str, name: str) -> None:
-    assert parse_address(text) == Address(kind, name)
-    assert str(parse_address(text)) == text
+    assert parse_address(text) == Address(kind, name) and str(parse_address(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -68,8 +67,7 @@ def test_an_address_is_read_and_written_unchanged(text: str, kind: str, name: st
 def test_what_is_no_address_is_refused_with_what_one_looks_like(text: str) -> None:
     with pytest.raises(BadAddress) as refused:
         parse_address(text)
-    assert "addresses look like agent:nex" in refused.value.message
-    assert len(refused.value.message) < 500
+    assert "addresses look like agent:nex" in refused.value.message and len(refused.value.message) < 500
 
 
 def test_an_adapters_name_has_a_limit_like_every_name() -> None:
@@ -111,8 +109,7 @@ def test_the_bosss_address_is_an_address() -> None:
 
 @given(name=NAMES.filter(lambda name: name.lower() not in RESERVED))
 def test_a_good_name_is_taken_as_it_is_and_makes_an_address(name: str) -> None:
-    assert check_agent_name(name) == name
-    assert parse_address(f"agent:{name}").name == name
+    assert check_agent_name(name) == parse_address(f"agent:{name}").name == name
 
 
 def test_a_name_of_64_characters_is_the_longest() -> None:

@@ -65,8 +65,7 @@ def _facts(cls: type[HibossError]) -> dict[str, Any]:
 
 def test_the_tree_holds_every_class_of_the_module() -> None:
     declared = {c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, HibossError)}
-    assert set(CLASSES) == declared
-    assert len(CLASSES) > 40
+    assert set(CLASSES) == declared and len(CLASSES) > 40
 
 
 def test_codes_are_unique() -> None:
@@ -86,8 +85,7 @@ def test_every_class_has_a_code_and_a_message_of_facts_that_stay_readable_and_tr
                 assert {name: getattr(error, name) for name in facts} == facts
                 shown = [f"{fact:g}" if isinstance(fact, float) else fact for fact in facts.values()]
                 assert [fact for fact in shown if fact not in error.message] == []
-                assert "{" not in error.message and "\n" not in error.message
-                assert error.message == str(error)
+                assert "{" not in error.message and "\n" not in error.message and error.message == str(error)
                 assert error.payload() == {"code": cls.code, **facts}
 
 
@@ -130,11 +128,8 @@ def test_a_code_of_a_newer_daemon_ends_a_command_as_refused() -> None:
 def test_an_answered_error_keeps_the_daemons_code_message_and_exit_status() -> None:
     data = {"code": "bad_time", "value": "{x}", "why": "it is none"}
     answered = Answered({"code": -32602, "message": "{x} is not a valid time", "data": data})
-    assert answered.message == "{x} is not a valid time"
-    assert answered.stable_code == "bad_time"
-    assert answered.exit_status == 2
-    assert answered.rpc_code == -32602
-    assert answered.why == "it is none"
+    assert (answered.message, answered.stable_code) == ("{x} is not a valid time", "bad_time")
+    assert (answered.exit_status, answered.rpc_code, answered.why) == (2, -32602, "it is none")
 
 
 @pytest.mark.parametrize(
@@ -142,8 +137,7 @@ def test_an_answered_error_keeps_the_daemons_code_message_and_exit_status() -> N
 )
 def test_an_answered_error_without_data_is_an_error_all_the_same(error: dict[str, Any]) -> None:
     answered = Answered(error)
-    assert (answered.stable_code, answered.exit_status) == ("error", 1)
-    assert answered.message
+    assert (answered.stable_code, answered.exit_status) == ("error", 1) and answered.message
 
 
 # --- hints ---------------------------------------------------------------------------
@@ -163,5 +157,4 @@ def test_an_answered_error_without_data_is_an_error_all_the_same(error: dict[str
 def test_the_nearest_known_word_is_suggested_and_a_far_one_is_not(
     word: str, known: list[str], hint: str
 ) -> None:
-    assert nearest(word, known) == hint
-    assert nearest(word, iter(known)) == hint
+    assert nearest(word, known) == nearest(word, iter(known)) == hint

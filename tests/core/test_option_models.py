@@ -51,8 +51,7 @@ def refusal(given: dict[str, Any]) -> str:
 
 def test_a_model_is_described_field_by_field() -> None:
     found = {one.name: one for one in describe(Bot)}
-    types = {name: (one.type, one.repeated, one.required, one.secret) for name, one in found.items()}
-    assert types == {
+    assert {name: (one.type, one.repeated, one.required, one.secret) for name, one in found.items()} == {
         "url": ("text", False, True, False),
         "path": ("path", False, False, False),
         "mode": ("text", False, False, False),
@@ -73,8 +72,7 @@ def test_a_model_is_described_field_by_field() -> None:
 def test_secrets_are_separated_from_what_is_stored() -> None:
     found = validate(Bot, GIVEN, "bot")
     assert found.settings == {"url": "https://example.org"}
-    assert found.secrets == {"key": "very-secret-1", "signing": "made-1"}
-    assert found.made == ("signing",)
+    assert (found.secrets, found.made) == ({"key": "very-secret-1", "signing": "made-1"}, ("signing",))
     assert "very-secret-1" not in json.dumps(found.settings)
 
 
@@ -94,8 +92,7 @@ def test_what_was_stored_can_be_loaded_again() -> None:
     found = validate(Bot, {**GIVEN, "path": "/x", "allowed": ["ann", "bob"]}, "bot")
     loaded = load(Bot, json.loads(json.dumps(found.settings)), found.secrets)
     assert loaded.path == Path("/x") and loaded.allowed == ("ann", "bob") and loaded.max_size == 5
-    assert loaded.key.get_secret_value() == "very-secret-1"
-    assert "very-secret-1" not in repr(loaded)
+    assert loaded.key.get_secret_value() == "very-secret-1" and "very-secret-1" not in repr(loaded)
 
 
 def test_stored_values_that_fit_no_longer_are_refused_by_name() -> None:

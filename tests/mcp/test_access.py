@@ -69,8 +69,7 @@ def test_a_first_line_that_says_nothing_is_refused(daemon: WebDaemon, greeting: 
 
 def test_the_boss_speaks_where_that_is_said(chat: Chat) -> None:
     words = ("--as-boss",)
-    way = Way("stdio", "auto")
-    with mcp_client(chat.daemon, way, None, agent=chat.agent.name, words=words) as client:
+    with mcp_client(chat.daemon, Way("stdio", "auto"), None, agent=chat.agent.name, words=words) as client:
         assert client.call("chat_human_post", content="as the boss")["id"]
         assert chat.said() == [("user", "as the boss")]
         assert client.read(STATUS)["agent"] == chat.agent.name
@@ -78,8 +77,7 @@ def test_the_boss_speaks_where_that_is_said(chat: Chat) -> None:
 
 def test_a_boss_without_an_agent_has_mail_and_no_chat(daemon: WebDaemon, chat: Chat, way: Way) -> None:
     with mcp_client(daemon, way, chat.boss.token) as client:
-        assert client.call("team")["team"]
-        assert client.refusal("chat_read_since") == "invalid_params"
+        assert client.call("team")["team"] and client.refusal("chat_read_since") == "invalid_params"
         for uri in (INBOX, STATUS):
             error = client.error(client.client.read_resource, uri)
             assert error.error.data["code"] == "invalid_params" and "agent" in str(error)
@@ -97,8 +95,7 @@ def test_a_boss_who_names_no_agent_is_told_so(
 
 def test_an_agent_has_its_own_chat_and_no_other(daemon: WebDaemon, chat: Chat, way: Way) -> None:
     chat.human("private")
-    other = Chat(daemon)
-    with mcp_client(daemon, way, other.agent.token, agent=chat.agent.name) as client:
+    with mcp_client(daemon, way, Chat(daemon).agent.token, agent=chat.agent.name) as client:
         assert client.refusal("chat_read_since") == "boss_only"
         assert client.refusal("chat_assistant_post", content="x") == "boss_only"
         assert client.error(client.client.read_resource, INBOX).error.data["code"] == "boss_only"

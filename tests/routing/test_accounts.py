@@ -161,8 +161,7 @@ def test_new_activity_tries_a_waiting_account_at_most_every_five_seconds(place: 
     place.send_to("south")
     place.send_to("north")
     written(place.daemon)
-    assert place.account()["failures"] == 1
-    assert row(place.daemon, first)["handovers"] == 1
+    assert place.account()["failures"] == row(place.daemon, first)["handovers"] == 1
     place.lane_ages(5_001)
     place.send_to("west")
     place.wait_for_account(2)
@@ -178,8 +177,7 @@ def test_nothing_is_posted_by_any_lane_before_the_time_that_a_platform_named_for
     for room in ROOMS:
         place.send_to(room)
     written(daemon)
-    assert place.texts() == []
-    assert place.account()["failures"] == 1
+    assert place.texts() == [] and place.account()["failures"] == 1
 
 
 def test_a_later_error_without_a_time_does_not_shorten_the_time_that_was_named(
@@ -241,8 +239,7 @@ def test_a_wait_of_an_account_outlives_a_restart(daemon: RunningDaemon, place: H
     place.wait_for_state("running")
     place.send_to("south", "new")
     written(daemon)
-    assert place.texts() == []
-    assert place.account() == before
+    assert place.texts() == [] and place.account() == before
     place.retry()
     wait_until(lambda: len(place.texts()) == 3)
     assert len(place.told()) == 1
@@ -265,8 +262,7 @@ def test_a_daemon_that_dies_while_an_account_is_tried_tries_it_again(
 
 def test_unbinding_and_binding_again_clears_the_account(place: House) -> None:
     number = place.refused(account_error())
-    assert place.unbind()["failed_envelopes"] == 1
-    assert place.account() == {}
+    assert place.unbind()["failed_envelopes"] == 1 and place.account() == {}
     place.wait_for_status(number, "failed")
     place.bound(place.daemon, place.owner)
     place.send_to("south", "again")
@@ -308,16 +304,14 @@ def test_lanes_bindings_and_status_show_an_account_that_waits(daemon: RunningDae
     for room in ROOMS:
         lane = place.shown_lanes()[room]
         assert (lane["state"], lane["scope"], lane["failures"]) == ("waiting", "account", 1)
-        assert lane["last_error"] == "409: somebody else uses this bot"
-        assert lane["next_try_at"] is not None
+        assert lane["last_error"] == "409: somebody else uses this bot" and lane["next_try_at"] is not None
     shown = place.shown()
     assert (shown["state"], shown["last_error"]) == ("running", "409: somebody else uses this bot")
     assert shown["failing_since"] is not None and shown["next_try_at"] is not None
     assert account["first_failed_at"] is not None
-    shell = Shell(daemon.home.path)
     (block,) = [
         one
-        for one in shell("agent", "bindings", "--as", "boss").blocks
+        for one in Shell(daemon.home.path)("agent", "bindings", "--as", "boss").blocks
         if one["binding"] == f"b{place.binding}"
     ]
     assert block["last-error"] == "409: somebody else uses this bot"

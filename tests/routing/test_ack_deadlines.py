@@ -142,8 +142,7 @@ async def test_nobody_of_the_same_name_is_told_in_place_of_a_sender_who_was_dele
     await daemon.ask("agent.delete", name="eve")
     await daemon.register("eve")
     await daemon.move(minutes=30)
-    assert await told(daemon) == [number]
-    assert await notices(daemon, "eve") == []
+    assert await told(daemon) == [number] and await notices(daemon, "eve") == []
 
 
 # --- restarts and clocks -------------------------------------------------------------------------
@@ -340,9 +339,8 @@ def test_after_a_crash_at_the_deadline_sender_and_boss_are_told_once(tmp_path: P
     daemon.start()
     try:
         ada, bob = agents(daemon, 2)
-        armed = daemon.dies_at(point)
         # Armed before it is sent: mail that is not deferred does not pass there. It may die before it answers.
-        daemon.dies_of(armed, lambda: ada.tell(bob, ack_by="1s"))
+        daemon.dies_of(daemon.dies_at(point), lambda: ada.tell(bob, ack_by="1s"))
         daemon.start()
         [number] = bob.ids()
         wait_until(lambda: boss(daemon).list() and ada.list())

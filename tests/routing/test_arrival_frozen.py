@@ -38,8 +38,7 @@ async def test_mail_for_in_two_hours_comes_at_two_hours_and_not_a_millisecond_be
 ) -> None:
     (number,) = await daemon.send(deliver_at="+2h")
     await daemon.move(hours=1, minutes=59, seconds=59, milliseconds=999)
-    assert await daemon.inbox() == [] and daemon.arrived() == []
-    assert (await daemon.get(number))["seq"] is None
+    assert await daemon.inbox() == [] and daemon.arrived() == [] and (await daemon.get(number))["seq"] is None
     await daemon.move(milliseconds=1)
     assert await daemon.inbox() == ["hello"]
     envelope = await daemon.get(number)
@@ -186,8 +185,7 @@ async def test_mail_for_in_a_hundred_years_waits_and_holds_nobody_up(daemon: InP
     (near,) = await daemon.send(text="near", deliver_at="+1s")
     await daemon.ring(seconds=1)
     await daemon.settle()
-    assert daemon.arrived() == [near]
-    assert daemon.scheduler.next_wake == clock.to_ms(NOON.replace(year=2130))
+    assert daemon.arrived() == [near] and daemon.scheduler.next_wake == clock.to_ms(NOON.replace(year=2130))
     await daemon.restart()
     status = await daemon.ask("daemon.status")
     assert status["next_wake_at"] == "2130-06-01T12:00:00.000Z" and status["deferred"] == 1
@@ -228,8 +226,7 @@ async def test_mail_on_its_way_to_somebody_deleted_has_failed_and_no_namesake_ge
     await daemon.ask("agent.delete", name="kai")
     await daemon.register("kai")
     await daemon.move(hours=1)
-    assert daemon.arrived() == [boss, other]
-    assert await daemon.inbox("kai") == []
+    assert daemon.arrived() == [boss, other] and await daemon.inbox("kai") == []
     for number in (lost, alone):
         envelope = await daemon.get(number)
         assert (envelope["status"], envelope["last_error"]["kind"]) == ("failed", "recipient_deleted")

@@ -43,8 +43,7 @@ def test_an_envelope_error_fails_one_and_the_next_goes_on(daemon: RunningDaemon,
     numbers = [place.send(f"{i}") for i in range(3)]
     place.wait_for("0", "2")
     failed = place.wait_for_status(numbers[1], "failed")
-    assert failed["attempts"] == 1
-    assert failed["last_error"]["kind"] == "too_big"
+    assert (failed["attempts"], failed["last_error"]["kind"]) == (1, "too_big")
     assert failed["last_error"]["text"] == "that is too long for us"
     assert place.wait_for_status(numbers[2], "done")["attempts"] == 0
     assert place.owner.ids(box="outbox", status="failed") == [numbers[1]]
@@ -62,8 +61,7 @@ def test_the_status_shows_a_lane_that_waits_and_what_waits_there(daemon: Running
     (lane,) = [one for one in status["lanes"] if one["address"] == place.address]
     assert (lane["state"], lane["due"], lane["failures"], lane["last_error"]) == ("waiting", 2, 1, "cut off")
     assert lane["next_try_at"] is not None
-    assert status["next_wake_at"] is not None
-    assert status["oldest_due_at"] is not None
+    assert status["next_wake_at"] is not None and status["oldest_due_at"] is not None
     place.goes_on("retry", "a", "b")
     wait_until(lambda: place.lane()["failures"] == 0)
     # "b" may be posted and not settled yet: then it still counts as due.
@@ -181,8 +179,7 @@ def test_after_a_success_patience_begins_anew(place: Place) -> None:
     wait_until(lambda: place.lane()["failures"] == 0)
     place.send("b")
     lane = place.wait_for_failures(1)
-    assert lane["wake_at"] - lane["tried_at"] <= 5_501
-    assert lane["first_failed_at"] == lane["error_at"]
+    assert lane["wake_at"] - lane["tried_at"] <= 5_501 and lane["first_failed_at"] == lane["error_at"]
 
 
 def test_an_envelope_error_shows_that_the_platform_answers_and_ends_an_outage(place: Place) -> None:

@@ -37,8 +37,7 @@ async def test_mail_that_arrives_is_announced_at_once_or_when_its_time_comes(dae
     assert [one["to"] for one in first["envelopes"]] == ["agent:nex", "user:boss"]
     await daemon.move(hours=1)
     second = await listener.hear()
-    assert ids(second) == later
-    assert second["at"] == deferred["until"] > first["at"]
+    assert ids(second) == later and second["at"] == deferred["until"] > first["at"]
 
 
 @frozen(at=None)
@@ -53,9 +52,8 @@ async def test_what_is_accepted_is_on_disk_before_it_is_announced(daemon: InProc
 async def test_the_life_of_a_post_is_told_in_facts(daemon: InProcessDaemon) -> None:
     topics = ("adapter.running", "envelope.settled", "envelope.waits", "lane.waiting", "lane.open")
     listener = listen(daemon, *topics)
-    directory = Path(daemon.home.path).parent / "place"
     address = await daemon.bind(
-        directory,
+        Path(daemon.home.path).parent / "place",
         '{"do": "ok"}',
         '{"do": "envelope_error", "text": "no"}',
         '{"do": "lane_error", "retry_after": 0.1}',
@@ -232,8 +230,7 @@ def test_an_adapter_that_crashed_is_told_to_the_boss_with_its_error(
     follower.subscribe(boss(daemon).token, topics=["adapter.failed"])
     place.put_in_inbox("u1", wrong="no part of a message")
     told = follower.next()
-    assert (told["topic"], told["binding"]) == ("adapter.failed", f"b{place.binding}")
-    assert told["error"]
+    assert (told["topic"], told["binding"]) == ("adapter.failed", f"b{place.binding}") and told["error"]
 
 
 def test_mail_that_is_also_posted_to_the_boss_s_chat_is_told_to_him_as_forwarded(

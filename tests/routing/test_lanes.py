@@ -40,8 +40,7 @@ def test_what_is_sent_is_posted_in_the_order_of_its_arrival(place: Place) -> Non
     numbers = [place.send(f"{i}") for i in range(20)]
     place.wait_for(*[f"{i}" for i in range(20)])
     assert [one["id"] for one in place.posts()] == numbers
-    for number in numbers:
-        assert place.wait_for_status(number, "done")["attempts"] == 0
+    assert {place.wait_for_status(number, "done")["attempts"] for number in numbers} == {0}
 
 
 def test_urgent_mail_goes_first_and_of_equal_urgency_what_came_first(place: Place) -> None:
@@ -64,8 +63,7 @@ def test_a_lane_error_delays_everybody_and_keeps_the_order(place: Place) -> None
     place.script(OK, lane_error(), lane_error())
     numbers = [place.send(f"{i}") for i in range(4)]
     place.wait_for_failures(1)
-    for number in numbers[1:]:
-        assert boss(place.daemon).get(number)["status"] == "pending"
+    assert {boss(place.daemon).get(number)["status"] for number in numbers[1:]} == {"pending"}
     assert place.steer("retry") == 1
     place.wait_for_failures(2)
     assert place.texts() == ["0"]
@@ -141,8 +139,7 @@ def test_agents_may_not_steer_lanes_and_only_privileged_ones_see_them(
         assert eve.refusal(f"lane.{verb}", address=place.address) == "forbidden"
     assert eve.refusal("lane.list") == "forbidden"
     boss(daemon).call("agent.permission.set", name=eve.name, level="privileged")
-    assert eve.call("lane.list")["lanes"]
-    assert eve.refusal("lane.pause", address=place.address) == "forbidden"
+    assert eve.call("lane.list")["lanes"] and eve.refusal("lane.pause", address=place.address) == "forbidden"
 
 
 def test_why_a_lane_and_an_account_wait_is_told_to_the_boss_and_its_agents_alone(
@@ -199,8 +196,7 @@ def test_a_pause_and_a_wait_outlive_a_restart(daemon: RunningDaemon, tmp_path: P
     waiting.wait_for("first", "second")
     paused.wait_for_state("running")
     written(daemon)
-    assert paused.lane()["state"] == "paused"
-    assert paused.texts() == []
+    assert paused.lane()["state"] == "paused" and paused.texts() == []
     paused.goes_on("resume", "kept")
 
 
@@ -271,8 +267,7 @@ def test_long_lanes_give_their_places_to_others(narrow: RunningDaemon, tmp_path:
     wait_until(lambda: len(place.posts()) == 1001)
     for address in long:
         name = address.rsplit(":", 1)[1]
-        texts = [one["chunk"] for one in place.posts() if one["place"] == name]
-        assert texts == [f"{i}" for i in range(500)]
+        assert [one["chunk"] for one in place.posts() if one["place"] == name] == [f"{i}" for i in range(500)]
 
 
 def finished_before(daemon: RunningDaemon, address: str, mark: str) -> int:

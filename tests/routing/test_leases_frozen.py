@@ -55,8 +55,7 @@ async def test_what_comes_back_keeps_its_place_before_what_came_later(daemon: In
     arrived = daemon.arrived()
     await daemon.send(text="new")
     await daemon.move(minutes=1)
-    assert daemon.arrived()[:3] == arrived
-    assert await texts(daemon) == ["old"] * 3 + ["new"]
+    assert daemon.arrived()[:3] == arrived and await texts(daemon) == ["old"] * 3 + ["new"]
 
 
 @frozen()
@@ -74,8 +73,7 @@ async def test_what_was_acknowledged_or_released_in_time_is_left_alone_at_the_en
     await daemon.move(minutes=4, seconds=59, milliseconds=999)
     assert await claim(daemon) == []
     await daemon.move(milliseconds=1)
-    assert await texts(daemon) == ["given back"]
-    assert (await daemon.get(done))["status"] == "done"
+    assert await texts(daemon) == ["given back"] and (await daemon.get(done))["status"] == "done"
 
 
 @frozen()
@@ -90,8 +88,7 @@ async def test_a_thousand_leases_of_many_ending_at_one_instant_all_come_back(dae
     assert len(daemon.rows("SELECT 1 FROM envelopes WHERE waits = 'lease'")) == 1_000
     await daemon.move(milliseconds=1)
     assert daemon.rows("SELECT 1 FROM envelope WHERE waits IS NOT NULL OR wake_at IS NOT NULL") == []
-    assert daemon.rows("SELECT 1 FROM envelope WHERE claim IS NOT NULL") == []
-    assert daemon.arrived() == arrived
+    assert daemon.rows("SELECT 1 FROM envelope WHERE claim IS NOT NULL") == [] and daemon.arrived() == arrived
     for name in names:
         taken = await claim(daemon, name, limit=100)
         assert len(taken) == 100 and all(one["redelivered"] for one in taken)

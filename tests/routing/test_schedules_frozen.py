@@ -55,8 +55,7 @@ async def test_a_schedule_fires_at_its_minute_and_not_a_millisecond_before(daemo
     assert sent(daemon) == 0
     await daemon.ring(milliseconds=1)
     await daemon.settle()
-    assert await daemon.inbox() == ["tick"]
-    assert slots(daemon, number) == [(30 * MINUTE, "fired")]
+    assert await daemon.inbox() == ["tick"] and slots(daemon, number) == [(30 * MINUTE, "fired")]
     assert await next_at(daemon, number) == clock.iso(START + 30 * MINUTE + DAY)
     await daemon.move(hours=5)
     assert sent(daemon) == 1
@@ -96,16 +95,14 @@ async def test_over_the_autumn_change_a_doubled_time_fires_once_and_every_hour_t
     assert (sent(daemon, "night"), sent(daemon, "hour")) == (1, 12)
     await create(daemon, cron="30 2 * * *", timezone="Europe/Berlin", text="late to the party")
     await daemon.move(hours=1)
-    assert (sent(daemon, "night"), sent(daemon, "hour")) == (1, 13)
-    assert sent(daemon, "late to the party") == 0
+    assert (sent(daemon, "night"), sent(daemon, "hour")) == (1, 13) and sent(daemon, "late to the party") == 0
     await daemon.move(hours=24)
     assert (sent(daemon, "night"), sent(daemon, "late to the party")) == (2, 1)
 
 
 @frozen(schedules_per_caller=1_000)
 async def test_a_thousand_at_one_instant_all_fire_once(daemon: InProcessDaemon) -> None:
-    made = (create(daemon, at="+1h", text=f"{n}") for n in range(1_000))
-    numbers = await asyncio.gather(*made)
+    numbers = await asyncio.gather(*(create(daemon, at="+1h", text=f"{n}") for n in range(1_000)))
     await daemon.move(minutes=59, seconds=59)
     assert daemon.number_arrived() == 0
     await daemon.move(seconds=1)
@@ -187,8 +184,7 @@ async def test_a_minute_late_still_counts_as_met_and_a_millisecond_more_does_not
     await daemon.restart(hours=1, minutes=1)
     assert slots(daemon, at_one) == [(HOUR, "fired")]
     await daemon.restart(hours=1, milliseconds=1)
-    assert slots(daemon, at_two) == [(2 * HOUR, "missed")]
-    assert sent(daemon) == 1
+    assert slots(daemon, at_two) == [(2 * HOUR, "missed")] and sent(daemon) == 1
 
 
 @frozen()
@@ -224,8 +220,7 @@ async def test_missed_and_skipped_slots_are_listed_with_their_number_and_reason(
     await daemon.restart(hours=5)
     await daemon.move(hours=1)
     shown = (await daemon.ask("cron.show", "nex", id=number))["slots"]
-    facts = [(one["outcome"], one["number"], one["reason"]) for one in shown]
-    assert facts == [
+    assert [(one["outcome"], one["number"], one["reason"]) for one in shown] == [
         ("skipped", 1, "the message before is not done"),
         ("fired", 1, None),
         ("missed", 4, "the daemon was not running"),
@@ -304,8 +299,7 @@ async def test_schedules_without_a_zone_follow_the_boss_and_the_others_do_not(
     assert shown[follows]["next_at"] == "2030-06-02T07:00:00.000Z"
     assert shown[follows]["timezone"] == "Europe/Berlin"
     assert shown[stays]["next_at"] == "2030-06-02T00:00:00.000Z"
-    assert shown[counts]["next_at"] == clock.iso(START + HOUR)
-    assert shown[resting]["next_at"] is None
+    assert shown[counts]["next_at"] == clock.iso(START + HOUR) and shown[resting]["next_at"] is None
     await daemon.move(hours=19)
     assert (sent(daemon, "boss"), sent(daemon, "tokyo")) == (1, 1)
     await daemon.ask("boss.set", timezone="America/New_York")  # where it becomes nine o'clock again
@@ -348,8 +342,7 @@ async def test_a_schedule_set_while_it_is_due_fires_that_slot_and_goes_on_as_set
     daemon.tick(hours=1)  # the scheduler has not looked yet
     await daemon.ask("cron.set", "nex", id=number, text="new", cron="0 15 * * *")
     await daemon.settle()
-    assert slots(daemon, number) == [(HOUR, "fired")]
-    assert (sent(daemon, "old"), sent(daemon, "new")) == (0, 1)
+    assert slots(daemon, number) == [(HOUR, "fired")] and (sent(daemon, "old"), sent(daemon, "new")) == (0, 1)
     assert await next_at(daemon, number) == clock.iso(START + 3 * HOUR)
 
 
@@ -394,8 +387,7 @@ async def test_a_single_time_in_the_past_is_late_or_missed(daemon: InProcessDaem
     late = await create(daemon, at="-2h", text="late")
     missed = await create(daemon, at="-2h", text="missed", catch_up="skip")
     await daemon.settle()
-    assert slots(daemon, late) == [(-2 * HOUR, "fired")]
-    assert slots(daemon, missed) == [(-2 * HOUR, "missed")]
+    assert slots(daemon, late) == [(-2 * HOUR, "fired")] and slots(daemon, missed) == [(-2 * HOUR, "missed")]
     assert (sent(daemon, "late"), sent(daemon, "missed")) == (1, 0)
     for number in (late, missed):
         shown = await daemon.ask("cron.show", "nex", id=number)

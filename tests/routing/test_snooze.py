@@ -60,13 +60,11 @@ async def test_snoozed_mail_is_hidden_from_the_inbox_from_waiting_polling_and_cl
 @frozen()
 async def test_snoozed_mail_shows_until_when_and_is_not_unread(daemon: InProcessDaemon) -> None:
     number = await sent(daemon)
-    assert (await daemon.get(number))["snoozed_until"] is None
-    assert await unread(daemon) == (1, 1)
+    assert (await daemon.get(number))["snoozed_until"] is None and await unread(daemon) == (1, 1)
     answer = await daemon.ask("envelope.snooze", "nex", ids=[number], until="+1h")
     at = clock.iso(START + 60 * MINUTE)
     assert (answer["changed"], answer["until"]) == (1, at)
-    got = await daemon.get(number)
-    assert has(got, HIDDEN | {"snoozed_until": at, "status": "pending", "read_at": None})
+    assert has(await daemon.get(number), HIDDEN | {"snoozed_until": at, "status": "pending", "read_at": None})
     assert await unread(daemon) == (0, 0)
     (listed,) = (await daemon.ask("envelope.list", "nex", box="snoozed"))["envelopes"]
     assert listed["snoozed_until"] == at
@@ -109,8 +107,7 @@ async def test_waking_mail_is_told_to_a_poll_that_knew_it_and_wakes_who_waits(
         await asyncio.sleep(0)
     assert not waiting.done() and not polling.done()
     await daemon.move(hours=1)
-    assert await waiting == ["again"]
-    assert [one["text"] for one in (await polling)["envelopes"]] == ["again"]
+    assert await waiting == [one["text"] for one in (await polling)["envelopes"]] == ["again"]
     assert await polled(daemon) == ["again"] and await polled(daemon) == []
     assert await claimed(daemon) == ["again"]
 
@@ -130,15 +127,13 @@ async def test_waking_mail_starts_a_turn_and_snoozed_mail_is_in_none(daemon: InP
     await daemon.until(lambda: len(kai.turns()) == 2)
     await idle_after(daemon)
     assert "much later" in kai.turns()[1]
-    assert (await daemon.get(number))["status"] == "done"
-    assert len(await runs_of(daemon, "kai")) == 2
+    assert (await daemon.get(number))["status"] == "done" and len(await runs_of(daemon, "kai")) == 2
 
 
 @frozen()
 async def test_done_mail_wakes_unread_and_is_not_to_be_done_again(daemon: InProcessDaemon) -> None:
     for who, verb in (("boss", "read"), ("nex", "ack")):  # the mail of people is done at once
-        own = "user:boss" if who == "boss" else "agent:nex"
-        (number,) = await daemon.send(own, text="done")
+        (number,) = await daemon.send("user:boss" if who == "boss" else "agent:nex", text="done")
         await mark(daemon, verb, number, who=who)
         await snooze(daemon, number, who=who)
         assert has(await daemon.get(number), HIDDEN | {"status": "done"})

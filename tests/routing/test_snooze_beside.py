@@ -50,8 +50,7 @@ async def test_other_marks_end_a_snooze_and_nothing_happens_at_its_time(daemon: 
     assert [await daemon.get(number) for number in numbers.values()] == before
     assert await unread(daemon) == (1, 1) and await claimed(daemon) == ["restore"]
     for verb, who in (("archive", "nex"), ("trash", "nex"), ("cancel", "boss")):
-        again = "retry" if verb == "cancel" else "restore"
-        assert await mark(daemon, again, numbers[verb], who=who) == 1
+        assert await mark(daemon, "retry" if verb == "cancel" else "restore", numbers[verb], who=who) == 1
         assert has(await daemon.get(numbers[verb]), BACK), verb
     await daemon.ring()  # the retry has set the timer to now
 
@@ -59,8 +58,7 @@ async def test_other_marks_end_a_snooze_and_nothing_happens_at_its_time(daemon: 
 @frozen()
 async def test_reading_snoozed_mail_leaves_it_snoozed_and_it_wakes_unread(daemon: InProcessDaemon) -> None:
     number = await snoozed(daemon)
-    assert await mark(daemon, "read", number) == 1
-    assert has(await daemon.get(number), HIDDEN)
+    assert await mark(daemon, "read", number) == 1 and has(await daemon.get(number), HIDDEN)
     await daemon.move(hours=1)
     assert has(await daemon.get(number), BACK | {"read_at": None}) and await unread(daemon) == (1, 1)
 
@@ -191,9 +189,8 @@ def test_after_a_crash_while_it_wakes_it_has_woken_once(tmp_path: Path, point: s
         kai = agent(daemon)
         number = boss(daemon).tell(kai)
         assert kai.call("envelope.poll")["envelopes"]
-        armed = daemon.dies_at(point)
         # Armed before: nothing but a wake passes there. It may die before it answers.
-        daemon.dies_of(armed, lambda: kai.call("envelope.snooze", ids=[number], until="+1s"))
+        daemon.dies_of(daemon.dies_at(point), lambda: kai.call("envelope.snooze", ids=[number], until="+1s"))
         daemon.check()
         daemon.start()
         wait_until(lambda: kai.get(number)["box"] == "inbox")
@@ -212,5 +209,4 @@ async def test_what_is_snoozed_goes_along_when_all_mail_of_an_agent_is_routed(
     (number,) = await daemon.send("agent:kai", text="later")
     await daemon.ask("envelope.snooze", "kai", ids=[number], until="+1h")
     await daemon.ask("control.send", event="stream.route", agent="kai", to="agent:max")
-    assert await daemon.inbox("max") == ["later"]
-    assert await daemon.inbox("kai", box="snoozed") == []
+    assert await daemon.inbox("max") == ["later"] and await daemon.inbox("kai", box="snoozed") == []

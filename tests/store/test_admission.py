@@ -90,18 +90,15 @@ def test_a_stranger_with_twenty_held_messages_is_asked_about_again_when_the_code
     assert door.asked_about("s") == 1
     door.codes_are_over()
     assert door.comes("s", "may I?") == "ignored"  # no more is held
-    assert door.asked_about("s") == 2
-    assert door.contact("s")["pairing"] not in (None, first)
+    assert door.asked_about("s") == 2 and door.contact("s")["pairing"] not in (None, first)
     assert door.contact("s")["pairing_until"] > door.chat.now
-    assert door.comes("s", "may I now?") == "ignored"
-    assert door.asked_about("s") == 2
+    assert door.comes("s", "may I now?") == "ignored" and door.asked_about("s") == 2
 
 
 def test_a_full_house_of_strangers_still_lets_a_new_one_ask(door: Door) -> None:
     door.fill()
     door.codes_are_over()
-    assert door.comes("honest", "the house burns") == "held"
-    assert door.asked_about("honest") == 1
+    assert door.comes("honest", "the house burns") == "held" and door.asked_about("honest") == 1
     assert door.contact("honest")["pairing_until"] > door.chat.now
     assert door.held() == admission.HELD_PER_BINDING
     assert (door.held("s0"), door.held("s1")) == (admission.HELD_PER_CHAT - 1, admission.HELD_PER_CHAT)
@@ -127,8 +124,7 @@ def test_a_chat_that_was_blocked_can_still_pair_with_the_boss_s_code(door: Door)
     door.decides("ivy", contacts.block)
     code = door.boss_code()
     assert door.comes("ivy", "let me in") == "blocked"
-    assert door.comes("ivy", code) == "paired"
-    assert door.contact("ivy")["state"] == "boss"
+    assert door.comes("ivy", code) == "paired" and door.contact("ivy")["state"] == "boss"
     assert door.is_boss("ivy")
 
 
@@ -193,6 +189,5 @@ def test_looking_for_a_renaming_costs_the_same_behind_many_waiting_updates(tmp_p
 def test_the_renaming_that_is_looked_for_is_found(tmp_path: Path) -> None:
     with filled(tmp_path, SETTLED, 10) as connection:
         with_waiting(connection, 10)
-        assert refused(Tx(connection), "-99") == "blocked"
-        assert refused(Tx(connection), "-98") == "ignored"
+        assert refused(Tx(connection), "-99") == "blocked" and refused(Tx(connection), "-98") == "ignored"
         assert steps(connection, write(lambda tx, size: refused(tx, "-98")), 10) > 0

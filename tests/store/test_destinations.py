@@ -97,8 +97,7 @@ def test_who_writes_to_whom_is_found_once_and_kept(
     monkeypatch.setattr(destinations, "_find", counted)
     sent = [house.sends(NEX, AGENT_KAI, text=text) for text in ("one", "two", "three")]
     assert searches == [(AGENT_KAI,)]
-    assert len({one.conversation for one in sent}) == 1
-    assert [one.recipients for one in sent] == [(KAI,)] * 3
+    assert len({one.conversation for one in sent}) == 1 and [one.recipients for one in sent] == [(KAI,)] * 3
     house.sends(KAI, AGENT_NEX)
     house.sends(NEX, AGENT_KAI, AGENT_MAX)
     assert searches[1:] == [(AGENT_NEX,), (AGENT_KAI, AGENT_MAX)]
@@ -140,8 +139,7 @@ def test_a_draft_to_a_chat_is_not_kept(house: WrittenHouse) -> None:
 
 def test_a_draft_to_a_group_is_not_kept(house: WrittenHouse) -> None:
     house.create(NEX, "core", KAI)
-    assert house.got(house.sends(NEX, CORE).message) == {"kai"}
-    assert house.kept() == []
+    assert house.got(house.sends(NEX, CORE).message) == {"kai"} and house.kept() == []
     house.add(NEX, house.max)
     assert house.got(house.sends(NEX, CORE).message) == {"kai", "max"}
 
@@ -165,8 +163,7 @@ def test_what_somebody_says_who_stands_in_for_an_agent_is_not_kept(house: Writte
     """Max speaks in the group in the place of nex, until somebody joins: then he writes to Ann alone."""
     group = house.create(NEX, "core", house.ann)
     house.order("route", house.max, agent=NEX, conversation=group)
-    assert house.sends(house.max, ANN).conversation == group
-    assert house.kept() == []
+    assert house.sends(house.max, ANN).conversation == group and house.kept() == []
     house.add(NEX, KAI)
     assert house.sends(house.max, ANN).conversation != group
 

@@ -254,8 +254,7 @@ def said(walk: Callable[[Connection, int], list[tuple[int, int]]]) -> Hot:
 def status(connection: Connection, size: int) -> None:
     """Read all that agent.status and agent.team show of an agent."""
     assert lanes.get(connection, Lane(NEX_ID, None)) is None
-    assert run_history.running(connection, NEX_ID) == []
-    assert run_history.last(connection, NEX_ID) is not None
+    assert run_history.running(connection, NEX_ID) == [] and run_history.last(connection, NEX_ID) is not None
     assert run_limits.spent(connection, nex(connection), TODAY).tokens == size
     assert run_history.oldest_unanswered(connection, NEX_ID) is not None
     assert run_history.next_retry(connection, NEX_ID) is None
@@ -317,8 +316,7 @@ def test_a_turn_is_found_behind_20_000_notices_at_the_cost_of_1_000(tmp_path: Pa
         assert shown == [*turn.envelopes, *turn.notices]
 
     def since(connection: Connection, size: int) -> None:
-        found = run_history.oldest_unanswered(connection, NEX_ID)
-        assert found == NOW  # of the first mail, not of a notice
+        assert run_history.oldest_unanswered(connection, NEX_ID) == NOW  # of the first mail, not of a notice
 
     kept: dict[str, Hot] = {"begun": begun, "since when nobody answers": since}
     assert not_flat(tmp_path, POPULATIONS["pending"], kept, prepare=with_notices) == {}
@@ -331,8 +329,7 @@ def test_looking_for_tasks_costs_the_same_behind_20_000_of_an_agent_that_is_paus
         assert run_start.tasks_due(connection, background(connection), 100, 200) == ([], True)
 
     kept: dict[str, Hot] = {"found": found}
-    prepare = with_tasks_of_one_who_is_paused
-    assert not_flat(tmp_path, POPULATIONS["pending"], kept, prepare=prepare) == {}
+    assert not_flat(tmp_path, POPULATIONS["pending"], kept, prepare=with_tasks_of_one_who_is_paused) == {}
 
 
 def test_tasks_are_found_behind_those_of_an_agent_that_is_paused(tmp_path: Path) -> None:

@@ -94,8 +94,7 @@ def test_a_migration_makes_a_backup_that_opens_and_holds_the_old_data(
     assert stat.S_IMODE(os.stat(backup).st_mode) == 0o600
     assert migrations._migrations[-1].name in os.path.basename(backup)
     with closing(sqlite3.connect(backup)) as old:
-        assert content(old) == before
-        assert violations(old) == []
+        assert content(old) == before and violations(old) == []
     assert connection.execute("SELECT name FROM pet").fetchone()["name"] == "Rex"
     assert connection.execute("SELECT value FROM config WHERE key = 'old'").fetchone()["value"] == "changed"
 
@@ -144,8 +143,7 @@ def test_a_failing_migration_leaves_the_database_as_it_was(
     before = content(connection)
     with pytest.raises(error):
         migrate(connection, home, tomorrow(step))
-    assert not connection.in_transaction
-    assert content(connection) == before
+    assert not connection.in_transaction and content(connection) == before
     assert len(backups(home)) == 1
     migrate(connection, home)  # today's hiboss goes on with it
     assert violations(connection) == []
@@ -269,8 +267,7 @@ def test_later_migrations_may_rebuild_tables_that_others_refer_to(home: Home, co
             with row(table):
                 migrate(connection, home, tomorrow(*steps))
                 after = rows(connection)
-                assert after.pop(table) == [(*one, None) for one in before.pop(table)]
-                assert after == before
+                assert after.pop(table) == [(*one, None) for one in before.pop(table)] and after == before
                 assert violations(connection) == []
                 assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
                 for statement in (  # what refers to it still does
@@ -324,8 +321,7 @@ def test_a_migration_that_leaves_a_dangling_reference_is_rolled_back_and_refused
     before = content(connection)
     error = raised(StoreError, migrate, connection, home, tomorrow(step))
     assert said in error.message and step.__name__ in error.message
-    assert content(connection) == before
-    assert connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
+    assert content(connection) == before and connection.execute("PRAGMA foreign_keys").fetchone()[0] == 1
     migrate(connection, home)  # today's hiboss goes on with it
     assert content(connection) == before and violations(connection) == []
     connection.execute("INSERT INTO tag (message, kind, name) VALUES (2, 'ref', 'x')")
@@ -386,8 +382,7 @@ def test_a_database_of_an_unreleased_version_is_refused_with_advice_and_left_unt
         migrate(connection, home, tomorrow(m0002_pets))
     assert "hiboss up" in refused.value.message and str(home) in refused.value.message
     assert refused.value.unknown == ", ".join(name for name in names if name != "m0001_initial")
-    assert Path(home.database).read_bytes() == before
-    assert backups(home) == []
+    assert Path(home.database).read_bytes() == before and backups(home) == []
 
 
 def test_a_daemon_does_not_start_with_a_database_of_an_unreleased_version(home: Home) -> None:

@@ -63,8 +63,7 @@ def test_mail_stays_with_who_has_it_when_a_route_becomes_a_handoff_or_the_other_
 ) -> None:
     asked = chat.bob("one")
     number, envelope = chat.conversation(asked), chat.envelope(asked, NEX)
-    for event in events:
-        assert chat.order(event, chat.max, conversation=number).outcome == "applied"
+    assert {chat.order(event, chat.max, conversation=number).outcome for event in events} == {"applied"}
     assert chat.who_got(asked) == {"max": "pending", "nex": "copy"}
     assert chat.real(asked) == [(envelope, "max")]
     assert chat.begin(chat.max).envelopes == (envelope,)
@@ -86,8 +85,9 @@ def test_one_who_stands_in_for_two_agents_deals_with_a_message_once(chat: Walk) 
     nex, kai = Address("agent", "nex"), Address("agent", "kai")
     asked = chat.send(BOSS_ID, nex, kai)
     number = chat.conversation(asked)
-    for agent in (NEX, 3):
-        assert chat.order("handoff", chat.max, conversation=number, agent=agent).outcome == "applied"
+    assert {
+        chat.order("handoff", chat.max, conversation=number, agent=agent).outcome for agent in (NEX, 3)
+    } == {"applied"}
     assert chat.who_got(asked) == {"max": "pending", "kai": "copy", "nex": "copy"}
     for kai_copy in chat.execute(
         "SELECT id FROM envelope WHERE message = ? AND routed_from = recipient", asked
@@ -102,8 +102,7 @@ def test_mail_that_its_stand_in_gave_up_for_another_agent_stays_where_it_is(chat
     chat.order("route", chat.max, conversation=number, agent=NEX)
     chat.ends(chat.begin(chat.max), run_cancels.CANCELLED)
     chat.order("route", chat.max, conversation=number, agent=3)
-    assert chat.who_got(asked) == {"max": "cancelled", "kai": "pending"}
-    assert chat.begins(3) is not None
+    assert chat.who_got(asked) == {"max": "cancelled", "kai": "pending"} and chat.begins(3) is not None
 
 
 def test_a_forward_to_the_boss_belongs_to_what_is_in_his_box(chat: Walk) -> None:
@@ -139,8 +138,7 @@ def test_what_a_person_has_neither_read_nor_answered_gets_a_turn_of_the_agent(ch
     for text, number in asked.items():
         back = {"nex": "pending", "ann": "copy"} if text in ("waited", "unseen") else None
         assert chat.who_got(number) == (back or {"ann": "done", "nex": "copy"}), text
-    told = [text for text in chat.told(BOSS_ID) if "neither read nor answered 2 envelopes" in text]
-    assert len(told) == 1
+    assert len([text for text in chat.told(BOSS_ID) if "neither read nor answered 2 envelopes" in text]) == 1
     turn = chat.begin(NEX)
     assert set(turn.envelopes) == {chat.envelope(asked[text], NEX) for text in ("waited", "unseen")}
 
@@ -165,8 +163,7 @@ def test_what_the_destination_does_not_finish_follows_the_conversation_back(chat
         chat.ends(turn, ends_as)
         if ends_as == run_cancels.CANCELLED:
             chat.retry(envelope)
-        assert chat.begins(chat.max) is None
-        assert chat.real(asked) == [(envelope, "nex")]
+        assert chat.begins(chat.max) is None and chat.real(asked) == [(envelope, "nex")]
     assert chat.begin(NEX).envelopes == (envelope,)
 
 
@@ -188,8 +185,7 @@ def test_what_was_routed_alone_stays_with_its_recipient_when_it_is_due_again(cha
     chat.order("route", chat.max, envelope=chat.envelope(one, NEX))
     chat.order("route", chat.max, agent=NEX)
     chat.ends(chat.begin(chat.max), run_cancels.REQUEUED)
-    assert chat.begins(chat.max) is not None
-    assert chat.who_got(one) == chat.who_got(two) == {"max": "pending"}
+    assert chat.begins(chat.max) is not None and chat.who_got(one) == chat.who_got(two) == {"max": "pending"}
 
 
 # --- whatever happens --------------------------------------------------------------------

@@ -60,8 +60,7 @@ def test_who_begins_a_turn_takes_it_from_the_others_who_read_it_along(house: Hou
     message = house.send(BOSS_ID, CORE)
     assert states(house, message) == [OPEN] * 3
     turn = house.begin(KAI)
-    assert states(house, message) == [ALONG, OPEN, ALONG] and held(house) == 1
-    assert house.begins(NEX) is None
+    assert states(house, message) == [ALONG, OPEN, ALONG] and held(house) == 1 and house.begins(NEX) is None
     house.complete(turn)
     assert states(house, message) == [ALONG, DONE, ALONG]
 
@@ -106,8 +105,7 @@ def test_what_may_have_crashed_the_daemon_is_given_to_nobody_else(house: House) 
     for _ in range(3):
         house.begin(KAI)
         house.crash()
-    assert states(house, message) == [ALONG, FAILED, ALONG]
-    assert house.begins(NEX) is None
+    assert states(house, message) == [ALONG, FAILED, ALONG] and house.begins(NEX) is None
 
 
 def test_what_waits_for_a_retry_ends_when_another_one_takes_it(house: House) -> None:
@@ -116,8 +114,7 @@ def test_what_waits_for_a_retry_ends_when_another_one_takes_it(house: House) -> 
     house.write(lambda tx: run_settlement.fail(tx, turn, BROKEN, (HOUR,) * 5, house.now))
     assert states(house, message) == [OPEN, OPEN, OPEN]
     house.complete(house.begin(NEX))
-    assert states(house, message) == [DONE, ALONG, ALONG]
-    assert violations(house.connection) == []
+    assert states(house, message) == [DONE, ALONG, ALONG] and violations(house.connection) == []
     house.now += 2 * HOUR
     house.write(lambda tx: overdue.wake(tx, house.now))
     assert states(house, message) == [DONE, ALONG, ALONG] and house.begins(KAI) is None
@@ -209,8 +206,7 @@ def test_who_has_put_its_copy_away_is_not_offered_it_again(house: House, put_awa
     else:
         house.write(lambda tx: envelope_marks.acknowledge(tx, copy, house.now))
     house.write(lambda tx: run_settlement.wait(tx, turn, BROKEN, house.now + HOUR, house.now))
-    assert states(house, message) == [ALONG, OPEN, OPEN]
-    assert violations(house.connection) == []
+    assert states(house, message) == [ALONG, OPEN, OPEN] and violations(house.connection) == []
     house.complete(house.begin(house.max))
 
 

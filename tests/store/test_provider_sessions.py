@@ -29,8 +29,7 @@ from tests.store.session_office import KAI_ADDRESS, NEX_ADDRESS, OWN, THEIRS, Of
 def test_the_terminal_and_the_private_chat_of_the_boss_share_one_session(office: Office) -> None:
     terminal = office.asked()
     office.comes_in(**HIS, text="it is me", message="1")
-    assert office.thinks().session == terminal
-    assert office.sessions() == {f"u{BOSS_ID}": (terminal, None)}
+    assert office.thinks().session == terminal and office.sessions() == {f"u{BOSS_ID}": (terminal, None)}
 
 
 def test_everybody_else_has_a_session_of_its_own(office: Office) -> None:
@@ -49,8 +48,7 @@ def test_everybody_else_has_a_session_of_its_own(office: Office) -> None:
 def test_a_conversation_of_the_boss_with_two_agents_is_no_private_one(office: Office) -> None:
     alone = office.asked()
     office.send(BOSS_ID, NEX_ADDRESS, KAI_ADDRESS)
-    assert office.thinks().session != alone
-    assert office.asked() == alone
+    assert office.thinks().session != alone and office.asked() == alone
 
 
 def test_what_came_in_from_a_chat_before_it_was_the_boss_is_his(office: Office) -> None:
@@ -129,8 +127,7 @@ def test_who_stands_in_remembers_that_conversation_apart_from_its_own(office: Of
     if event == "handoff":  # nex is asked for a summary, and remembers
         assert office.thinks(NEX).session == mine
     office.send(BOSS_ID, NEX_ADDRESS)
-    assert office.thinks(KAI).session not in (mine, his_own)
-    assert office.asked(to=KAI_ADDRESS) == his_own
+    assert office.thinks(KAI).session not in (mine, his_own) and office.asked(to=KAI_ADDRESS) == his_own
     office.order(event, NEX, conversation=row["conversation"])
     assert office.asked() == mine
 
@@ -208,8 +205,7 @@ def test_a_refresh_ends_the_sessions_of_one_conversation_or_all(office: Office) 
     assert turn.session != boss and turn.session_why_new == "refreshed"
     office.finishes(turn)
     assert office.asked(office.ann) == ann
-    assert office.refresh() == 2
-    assert office.asked() != turn.session and office.asked(office.ann) != ann
+    assert office.refresh() == 2 and office.asked() != turn.session and office.asked(office.ann) != ann
 
 
 @pytest.mark.parametrize("kinds", [OWN, THEIRS], ids=["own", "theirs"])
@@ -328,8 +324,7 @@ def test_of_two_chats_that_become_one_the_session_of_the_kept_one_goes_on(two_ch
     office.notes(gone)
     merge(office)  # while the turn in the other one is under way
     office.finishes(gone)
-    assert in_group(office, "-10").session == kept.session
-    assert len(office.sessions()) == 1
+    assert in_group(office, "-10").session == kept.session and len(office.sessions()) == 1
 
 
 @pytest.mark.parametrize("stale", [True, False])

@@ -53,16 +53,14 @@ def test_a_reaction_is_stored_once_for_each_person_and_starts_no_turn(answered: 
     assert answered.react(emoji="👍") == "reacted"
     assert answered.react(emoji="👍") == "ignored"
     assert answered.react(emoji="👍", author=CARA) == "reacted"
-    assert answered.on() == [("👍", "Bob", False), ("👍", "Cara", False)]
-    assert answered.chat.begins() is None
+    assert answered.on() == [("👍", "Bob", False), ("👍", "Cara", False)] and answered.chat.begins() is None
 
 
 def test_one_that_is_taken_back_is_gone(answered: Answered) -> None:
     answered.react(emoji="👍")
     answered.react(emoji="🎉")
     assert answered.react(emoji="👍", removed=True) == "reacted"
-    assert answered.react(emoji="👍", removed=True) == "ignored"
-    assert answered.on() == [("🎉", "Bob", False)]
+    assert answered.react(emoji="👍", removed=True) == "ignored" and answered.on() == [("🎉", "Bob", False)]
 
 
 def test_all_that_a_person_has_now_replace_those_of_before_and_each_change_is_a_fact(
@@ -101,8 +99,7 @@ def test_a_channel_named_like_the_boss_s_id_does_not_replace_his_reaction(answer
 
 
 def test_a_reaction_to_an_unknown_message_is_ignored(answered: Answered) -> None:
-    assert answered.react("no such post", emoji="👍") == "ignored"
-    assert answered.react(emoji=None) == "ignored"
+    assert answered.react("no such post", emoji="👍") == answered.react(emoji=None) == "ignored"
     assert answered.chat.execute("SELECT * FROM reaction") == []
 
 

@@ -86,8 +86,7 @@ def test_mail_is_a_new_message_and_another_count(daemon: WebDaemon) -> None:
 
 def test_what_a_run_says_its_question_and_an_order_about_it_are_events(daemon: WebDaemon) -> None:
     chief = boss(daemon)
-    command = "sh -c 'echo one; exec sleep 1000'"
-    thinker = agent(daemon, provider="command", settings={"command": command})
+    thinker = agent(daemon, provider="command", settings={"command": "sh -c 'echo one; exec sleep 1000'"})
     with daemon.events(chief.token, agent=thinker.address) as events:
         chief.send(thinker, from_="user:boss", text="think")
         delta = events.next("run-delta")
@@ -115,8 +114,7 @@ def test_presence_and_typing_are_events(daemon: WebDaemon) -> None:
             theirs.next("open")
             here = events.until(lambda one: one.data.get("user") == "user:zoe")[-1]
             assert (here.name, here.data["presence"]) == ("presence", "online")
-        gone = events.until(lambda one: one.data.get("user") == "user:zoe")[-1]
-        assert gone.data["presence"] == "offline"
+        assert events.until(lambda one: one.data.get("user") == "user:zoe")[-1].data["presence"] == "offline"
 
 
 def test_topics_can_be_chosen_in_both_ways_of_a_list(daemon: WebDaemon) -> None:
@@ -206,8 +204,7 @@ def test_a_stop_ends_the_streams_at_once_also_of_those_who_do_not_read(tmp_path:
 
 
 def test_a_reader_that_takes_nothing_is_disconnected(tmp_path: Path) -> None:
-    shortened = {"web.event_stream.SLOW_SECONDS": 0.3}
-    with web_daemon(tmp_path, shortened) as daemon:
+    with web_daemon(tmp_path, {"web.event_stream.SLOW_SECONDS": 0.3}) as daemon:
         with daemon.events(daemon.token("boss"), small=True) as events:
             flood(daemon)
             wait_until(lambda: followers(daemon) == 0)

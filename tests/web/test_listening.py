@@ -149,8 +149,7 @@ def test_another_interface_without_tls_is_refused_and_the_daemon_works(tmp_path:
         found = state_of(web)
         assert found["state"] == "off" and found["url"] is None
         assert "web.tls_cert_file" in found["error"] and "web.insecure" in found["error"]
-        assert f"HTTP is not served: {found['error']}" in web.logged()
-        assert not listens_anywhere(web, port)
+        assert f"HTTP is not served: {found['error']}" in web.logged() and not listens_anywhere(web, port)
         assert web.call("daemon.ping")
         with pytest.raises(Exception, match=r"web\.insecure"):
             web.call("web.link", token=web.token("boss"))
@@ -179,8 +178,7 @@ def test_tls_files_that_cannot_be_used_are_told_and_nothing_is_served_without_tl
         place.mkdir()
         given = {"web_tls_cert_file": str(file), "web_tls_key_file": str(file)}
         with kept_port() as port, web_daemon(place, listens=False, web_port=port, **given) as web:
-            assert "cannot be used" in state_of(web)["error"]
-            assert not listens_anywhere(web, port)
+            assert "cannot be used" in state_of(web)["error"] and not listens_anywhere(web, port)
             assert web.call("daemon.ping")
 
 
@@ -222,8 +220,7 @@ def test_where_there_is_tls_nothing_is_answered_without_it(secure: WebDaemon) ->
     try:
         with secure.connected() as connection:
             connection.write(secure.text("GET", "/api/agents", bearer(secure.token("boss"))))
-            assert b"HTTP/1.1" not in connection.socket.recv(65536)
-            assert connection.is_closed()
+            assert b"HTTP/1.1" not in connection.socket.recv(65536) and connection.is_closed()
     finally:
         secure.tls = tls
 

@@ -89,8 +89,7 @@ async def test_half_of_an_answer_with_a_length_is_never_taken_for_all_of_it(plac
 
     place.worker.answer = half
     client = await place.begin("POST", "/mcp", body=PING)
-    assert (await client.head()).header("content-length") == "100"
-    assert await client.is_cut()
+    assert (await client.head()).header("content-length") == "100" and await client.is_cut()
 
 
 @proxied()
@@ -175,8 +174,7 @@ async def test_the_first_request_starts_the_worker_and_later_ones_find_it(place:
 async def test_a_worker_that_has_just_ended_is_started_again(place: Place) -> None:
     await place.request("POST", "/mcp", body=PING)
     place.worker.end()  # the daemon believes that it still runs
-    assert (await place.request("POST", "/mcp", body=PING)).status == 200
-    assert place.worker.starts == 2
+    assert (await place.request("POST", "/mcp", body=PING)).status == 200 and place.worker.starts == 2
 
 
 @proxied()
@@ -227,8 +225,7 @@ async def test_a_client_that_leaves_while_the_worker_starts_asks_it_nothing(plac
     (server,) = place.daemon.daemon.gateway._servers
     await place.until(lambda: not server._state.tasks)
     place.worker.may_start.set()
-    assert (await place.request("POST", "/mcp", body=PING)).status == 200
-    assert len(place.worker.asked) == 1
+    assert (await place.request("POST", "/mcp", body=PING)).status == 200 and len(place.worker.asked) == 1
 
 
 @proxied()

@@ -144,8 +144,7 @@ def test_a_page_that_goes_before_its_first_message_leaves_nothing(web: WebDaemon
 
 
 def test_the_value_of_a_tab_is_worth_nothing_with_another_cookie(web: WebDaemon, browser: Browser) -> None:
-    other = web.log_in()
-    with opened(web, page(web, other)) as socket:
+    with opened(web, page(web, web.log_in())) as socket:
         socket.write(frame(TEXT, json.dumps({"tab": browser.tab})))
         assert socket.closed_with() == NOT_LOGGED_IN
     with opened(web, [("Origin", web.url)]) as socket:  # without a cookie it is a message like others
@@ -237,8 +236,7 @@ def test_what_a_message_asks_with_a_token_is_done_for_that_caller_only(web: WebD
             proof = {} if token is None else {"token": token}
             socket.ask("envelope.send", to="agent:nex", text="x", **proof)
             number = socket.answer()["result"]["ids"][0]
-            found = web.call("envelope.get", token=web.token("boss"), id=number)["envelope"]
-            assert found["from"] == address
+            assert web.call("envelope.get", token=web.token("boss"), id=number)["envelope"]["from"] == address
 
 
 def test_unasked_pongs_and_closes_change_nothing(web: WebDaemon) -> None:
@@ -247,6 +245,5 @@ def test_unasked_pongs_and_closes_change_nothing(web: WebDaemon) -> None:
         socket.ask("daemon.ping")
         assert socket.answer()["result"]["pong"] is True
         socket.write(frame(CLOSE, struct.pack(">H", 1000)))
-        assert socket.closed_with() == 1000
-        assert socket.connection.is_closed()
+        assert socket.closed_with() == 1000 and socket.connection.is_closed()
     wait_until(web.still_works)
