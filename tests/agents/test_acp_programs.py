@@ -53,8 +53,7 @@ def test_a_missing_agent_that_is_known_comes_with_the_command_that_installs_it(r
 
 
 def test_a_missing_workspace_is_named(rig: AcpRig) -> None:
-    caught = raised(LaneError, take, rig, workspace=str(rig.directory / "gone"))
-    assert caught.kind == "no_workspace"
+    assert raised(LaneError, take, rig, workspace=str(rig.directory / "gone")).kind == "no_workspace"
 
 
 def test_an_agent_that_does_not_end_with_its_input_is_ended(rig: AcpRig) -> None:
@@ -107,8 +106,7 @@ def test_what_is_no_agent_is_found_with_its_problem(rig: AcpRig) -> None:
     problem = found(rig)
     assert "does not speak" in problem.problem and problem.help == "cat"
     rig._command = "gemini --acp"
-    away = found(rig, environment={"PATH": "/nowhere", "HOME": "/nowhere"})
-    assert away == Finding(
+    assert found(rig, environment={"PATH": "/nowhere", "HOME": "/nowhere"}) == Finding(
         problem="the program gemini was not found", help="npm install -g @google/gemini-cli"
     )
 
@@ -257,10 +255,8 @@ def test_who_is_not_logged_in_reads_what_the_agent_offers(rig: AcpRig) -> None:
 
 def test_the_agent_logs_in_with_a_key_of_the_environment_if_it_asks_for_a_login(rig: AcpRig) -> None:
     methods = [{"id": "oauth"}, {"id": "own-api-key"}, {"id": "terminal-api-key", "type": "terminal"}]
-    hello = {"result": {"protocolVersion": 1, "authMethods": methods}}
-    rig.plan(initialize=hello, session_new=NO_LOGIN)
-    environment = {**rig.task().environment, "SOME_API_KEY": "k"}
-    assert fails(rig, environment=environment).kind == "not_logged_in"
+    rig.plan(initialize={"result": {"protocolVersion": 1, "authMethods": methods}}, session_new=NO_LOGIN)
+    assert fails(rig, environment={**rig.task().environment, "SOME_API_KEY": "k"}).kind == "not_logged_in"
     assert rig.received("authenticate") == [{"methodId": "own-api-key"}]
     assert len(rig.received("session/new")) == 2
 
@@ -310,8 +306,7 @@ def test_an_error_that_codex_gives_as_an_answer_is_one(
 
 
 def test_an_error_as_an_answer_is_known_by_its_beginning_if_nothing_was_used(rig: AcpRig) -> None:
-    text = "API Error: 529 Overloaded"
-    assert fails_planned(rig, chunk(text), ended(usage=None)).kind == "overloaded"
+    assert fails_planned(rig, chunk("API Error: 529 Overloaded"), ended(usage=None)).kind == "overloaded"
 
 
 @pytest.mark.parametrize(

@@ -111,8 +111,7 @@ def test_notices_start_no_turn(team: Team, ada: Boss, session: Session) -> None:
 def test_deferred_mail_is_no_turn_before_its_time(ada: Boss, session: Session) -> None:
     session.prompt()
     asked(ada, session, "tomorrow", deliver_at="2099-01-01T00:00:00Z")
-    assert session.stop("for the person") == ""
-    assert session.runs() == []
+    assert session.stop("for the person") == "" and session.runs() == []
 
 
 # --- busy ----------------------------------------------------------------------------------
@@ -132,8 +131,7 @@ def test_mail_for_a_busy_session_waits_until_it_stops(ada: Boss, session: Sessio
 
 def test_a_person_who_writes_is_told_which_mail_waits(ada: Boss, session: Session) -> None:
     envelope = asked(ada, session)
-    context = session.prompt("a word of the person")
-    assert f'{envelope} from user:boss: "how is the build?"' in context
+    assert f'{envelope} from user:boss: "how is the build?"' in session.prompt("a word of the person")
 
 
 def test_mail_that_joins_a_persons_turn_is_asked_about_once(ada: Boss, session: Session) -> None:
@@ -213,8 +211,7 @@ def test_a_nudge_of_a_finished_turn_gives_nothing(ada: Boss, session: Session) -
 
 def test_a_nudge_that_somebody_made_up_gives_nothing(ada: Boss, session: Session) -> None:
     envelope, nudge = woken(ada, session)
-    code = nudge.partition(".")[2].partition("]")[0]
-    assert "> how" not in session.prompt(nudge.replace(code, "0" * 8))
+    assert "> how" not in session.prompt(nudge.replace(nudge.partition(".")[2].partition("]")[0], "0" * 8))
     assert receipt(ada, envelope) == "submitted"
 
 
@@ -245,8 +242,7 @@ def test_two_sessions_of_one_agent_never_have_the_same_mail(
     assert free.listed()["waiter"] and receipt(ada, second) == "arrived"
     block = busy.stop("done with the first")
     took = busy if block else free
-    given = block or free.takes()
-    assert "> the second" in given
+    assert "> the second" in (block or free.takes())
     took.stop("done with the second", active=bool(block))
     assert texts(ada.heard(one)) == ["done with the first"]
     assert [found["text"] for found in zoe.list()] == ["done with the second"]

@@ -103,10 +103,8 @@ class Reader:
 
 def test_words_and_thinking_are_shown_as_they_come() -> None:
     read = Reader(init(), begins(), thinks("hm hm"), says("hello "), says("boss"), result("hello boss"))
-    assert read.of("delta") == ["hello ", "boss"]
-    assert read.of("thinking") == ["hm hm"]
-    assert read.of("model") == ["claude-opus-5-5"]
-    assert read.output.session == "e06ffcff"
+    assert read.of("delta") == ["hello ", "boss"] and read.of("thinking") == ["hm hm"]
+    assert read.of("model") == ["claude-opus-5-5"] and read.output.session == "e06ffcff"
     assert [one.text for one in read.output.results] == ["hello boss"]
 
 
@@ -160,8 +158,7 @@ def test_a_tool_call_is_shown_in_a_line(tool: str, given: dict[str, Any], shown:
 
 def test_what_a_subagent_says_is_no_part_of_the_answer() -> None:
     read = Reader(begins(), says("mine"), begins("msg_9", "toolu_7", input_tokens=9), says("its", "toolu_7"))
-    assert read.of("delta") == ["mine"]
-    assert read.usage.tokens_in == 3120 + 3029
+    assert read.of("delta") == ["mine"] and read.usage.tokens_in == 3120 + 3029
     assert read.usage.context == 3120  # of the main conversation
 
 
@@ -261,8 +258,7 @@ def test_tasks_in_the_background_are_counted() -> None:
 )
 def test_a_line_that_makes_no_sense_is_no_failure(line: dict[str, Any]) -> None:
     read = Reader(line, result("fine"))
-    assert read.output.results[-1].text == "fine"
-    assert not read.output.results[-1].is_error
+    assert read.output.results[-1].text == "fine" and not read.output.results[-1].is_error
 
 
 # --- errors, with the lines of claude 2.1.326 -----------------------------------------
@@ -333,8 +329,7 @@ def test_what_stops_every_turn_is_a_lane_error(result: Result, kind: str, words:
 @pytest.mark.parametrize(("result", "kind"), TURN, ids=[f"{one[1]}-{n}" for n, one in enumerate(TURN)])
 def test_what_stops_this_turn_is_a_turn_error(result: Result, kind: str) -> None:
     error = of_result(result, about(max_turns=3, max_cost=0.5))
-    assert isinstance(error, TurnError) and error.kind == kind
-    assert error.repeat == (kind != "over_budget")
+    assert isinstance(error, TurnError) and error.kind == kind and error.repeat == (kind != "over_budget")
 
 
 @pytest.mark.parametrize(("most", "words"), [(1, "in 1 model call ("), (3, "in 3 model calls (")])
@@ -373,8 +368,7 @@ def test_a_usage_limit_waits_until_its_time(said: str, ahead: float | None, leas
 )
 def test_a_refused_account_names_the_command_that_helps(settings: dict[str, Any], helps: str) -> None:
     error = of_result(api(REFUSED, "authentication_failed", 401), about(**settings))
-    assert isinstance(error, LaneError) and error.text.endswith(helps)
-    assert "canary" not in error.text
+    assert isinstance(error, LaneError) and error.text.endswith(helps) and "canary" not in error.text
 
 
 @pytest.mark.parametrize(

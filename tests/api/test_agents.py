@@ -186,8 +186,9 @@ def test_deleting_ends_the_token_at_once_also_on_an_open_connection(
         assert code(ask(connection, "auth.login", token=ada.token)) == "ok"
         assert code(ask(connection, "envelope.list")) == "ok"
         boss(daemon).call("agent.delete", name=ada.name)
-        for method in ("envelope.list", "agent.self", "envelope.send"):
-            assert code(ask(connection, method)) == "bad_token"
+        assert {
+            code(ask(connection, method)) for method in ("envelope.list", "agent.self", "envelope.send")
+        } == {"bad_token"}
     assert ada.refusal("agent.self") == "bad_token"
     agent(daemon, ada.name)
     assert ada.refusal("agent.self") == "bad_token"

@@ -70,8 +70,7 @@ async def test_the_time_and_the_reason_are_those_of_the_first_pull_also_after_a_
     status = await daemon.ask("daemon.status")
     assert status["breaker"] == {"pulled_at": at, "pulled_by": "user:boss", "reason": "first"}
     assert (await daemon.call("daemon.status"))["breaker"]["reason"] is None  # without a token
-    released = await daemon.ask("breaker.release")
-    assert released == {
+    assert await daemon.ask("breaker.release") == {
         "changed": True,
         "waits": {"mail": [], "tasks": 0, "posts": 0, "schedules": 0},
     }

@@ -54,8 +54,7 @@ def test_no_reading_operation_shows_a_member_the_reason_of_a_control(
     wait_until(worker.turns)
     [run] = [one["id"] for one in worker.runs()]
     meta = {"who": SECRET}
-    sent = chief.call("control.send", event="stream.cancel", run=run, reason=SECRET, meta=meta)
-    record = sent["message"]
+    record = chief.call("control.send", event="stream.cancel", run=run, reason=SECRET, meta=meta)["message"]
     values = {
         "id": None,
         "message_id": record,
@@ -73,8 +72,7 @@ def test_no_reading_operation_shows_a_member_the_reason_of_a_control(
     told = answers(other, ids, values)
     assert set(told) >= CERTAIN, CERTAIN - set(told)
     assert [one for one, text in told.items() if SECRET in text] == []
-    found = other.call("message.list", conversation_id=group["id"], meta=meta)
-    assert found["messages"] == []
+    assert other.call("message.list", conversation_id=group["id"], meta=meta)["messages"] == []
     told = answers(chief, ids, values)
     assert {"control.list", "conversation.messages", "message.get"} <= {
         one for one, text in told.items() if SECRET in text

@@ -53,8 +53,9 @@ def test_a_name_is_that_of_one_agent_one_person_or_one_group(ada: Party, chief: 
     assert chief.refusal("agent.register", name="ONE-NAME") == "name_taken"
     assert chief.refusal("user.register", name="one-NAME") == "name_taken"
     assert ada.refusal("conversation.create", name=person(ada.daemon).name.title()) == "name_taken"
-    for bad in ("", "a b", "-a", "x" * 65, "boss", "system"):
-        assert ada.refusal("conversation.create", name=bad) == "bad_name"
+    assert {
+        ada.refusal("conversation.create", name=bad) for bad in ("", "a b", "-a", "x" * 65, "boss", "system")
+    } == {"bad_name"}
     assert ada.refusal("conversation.create") == "invalid_params"
 
 
@@ -139,8 +140,7 @@ def test_a_stay_shows_what_was_said_in_it_and_history_what_was_before(daemon: Ru
     ada.call("participant.add", conversation="stays", address=bob.address, history=0)
     assert roles(ada, "stays")[bob.address] == "member"
     ada.send("group:stays", text="four")
-    assert texts(bob, "stays") == ["one", "two", "four"]
-    assert texts(eve, "stays") == ["two", "three", "four"]
+    assert texts(bob, "stays") == ["one", "two", "four"] and texts(eve, "stays") == ["two", "three", "four"]
     assert texts(mia, "stays") == ["one", "two", "three", "four"]
     page = bob.call("conversation.messages", conversation=made["id"], after_seq=0)
     assert (page["first_seq"], page["last_seq"]) == (1, 4)

@@ -131,8 +131,7 @@ def test_ann_sees_what_she_got_in_the_chat_and_nothing_older(talk: Talk, ann: Pa
     talk.asks("only for ann")
     ann.send(talk.bob.address, text="I see")
     page = ann.call("conversation.messages", **{"with": talk.bob.address})
-    assert page["conversation"] == talk.conversation
-    assert texts(page["envelopes"]) == ["only for ann", "I see"]
+    assert page["conversation"] == talk.conversation and texts(page["envelopes"]) == ["only for ann", "I see"]
     first = talk.ada.call("conversation.messages", **{"with": talk.bob.address, "address": talk.nex.name})
     assert "nex: hello" in texts(first["envelopes"])
     wait_until_idle(talk.daemon)
@@ -186,8 +185,7 @@ def test_the_boss_answers_on_his_phone_what_was_handed_to_him(
         assert talk.hand(chief)["outcome"] == "applied"
         talk.asks("for the boss himself")
         phone.comes_in("his-answer", text="here I am", reply_to=phone.post_of("for the boss himself"))
-        assert talk.bob.post_of("here I am")
-        assert talk.said()[-1] == ("user:boss", "here I am")
+        assert talk.bob.post_of("here I am") and talk.said()[-1] == ("user:boss", "here I am")
         assert of(talk.nex, "here I am")["context"]
         talk.hand(talk.nex)
         talk.asks("and now?")

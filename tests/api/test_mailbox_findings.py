@@ -35,8 +35,7 @@ async def test_a_reply_to_my_post_in_a_group_that_was_deleted_goes_to_the_others
     daemon: InProcessDaemon,
 ) -> None:
     await daemon.register("ada")
-    group = await club(daemon, "agent:ada")
-    first = await daemon.ask("envelope.send", "nex", to=group, text="who takes it?")
+    first = await daemon.ask("envelope.send", "nex", to=await club(daemon, "agent:ada"), text="who takes it?")
     await daemon.ask("envelope.send", "ada", reply_to=first["message"], to_sender=True, text="only to you")
     await daemon.ask("conversation.delete", "nex", conversation="club")
     sent = await daemon.ask("envelope.send", "nex", reply_to=first["message"], text="you then")

@@ -84,8 +84,7 @@ def test_what_the_boss_deleted_only_the_boss_restores_whoever_wrote_it(
     own, in_its_name = ada.send(bob), chief.send(bob, from_=ada.address)
     for one in (own, in_its_name):
         chief.call("message.delete", id=one["message"])
-        for party in (ada, bob):
-            assert party.refusal("message.restore", id=one["message"]) == "not_author"
+        assert {party.refusal("message.restore", id=one["message"]) for party in (ada, bob)} == {"not_author"}
         assert chief.call("message.restore", id=one["message"])["changed"]
 
 

@@ -176,8 +176,7 @@ def test_the_command_line_says_that_it_was_deleted_and_why(
     shell = Shell(daemon.home.path)
     number = ada.tell(bob, text=WORDS)
     env = {"HIBOSS_TOKEN": ada.token}
-    done = shell("message", "delete", number, "--reason", "said twice", env=env)
-    assert done.record == {
+    assert shell("message", "delete", number, "--reason", "said twice", env=env).record == {
         "message": ada.get(number)["message"],
         "changed": "true",
         "cancelled": "1",

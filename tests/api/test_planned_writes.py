@@ -49,8 +49,7 @@ def refused(daemon: WebDaemon, door: str, party: Party, **params: Any) -> Error:
 
 def counted(daemon: WebDaemon, code: str) -> dict[str, float]:
     """Return how many requests were answered with an error of this code, by door."""
-    families = boss(daemon).call("daemon.metrics")["families"]
-    samples = [one for family in families for one in family["samples"]]
+    samples = [one for family in boss(daemon).call("daemon.metrics")["families"] for one in family["samples"]]
     return {
         one["labels"]["door"]: one["value"]
         for one in samples

@@ -45,8 +45,7 @@ while not os.path.exists(os.path.join(HERE, "end")):
     with following(team.daemon) as follower:
         follower.subscribe(chief.token, topics=["presence"], addresses=[kai.address])
         chief.say(kai, text="go")
-        assert follower.next("presence")["presence"] == "running"
-        assert shown_as_status(chief, kai) == "running"
+        assert follower.next("presence")["presence"] == shown_as_status(chief, kai) == "running"
         team.place("write").touch()
         fact = follower.next("presence")
         assert (fact["presence"], fact["state"]) == ("typing", "running")
@@ -99,10 +98,8 @@ async def test_the_boss_is_told_once_of_a_run_without_a_sign_of_life_and_what_he
         run.clock.move(seconds=STUCK_SECONDS)
         assert await run.presence() == "stuck"
     [text] = await run.told()
-    assert f"hiboss run tail {run.id}" in text
-    assert f"hiboss control cancel --run {run.id}" in text
-    assert await run.end() == "completed"
-    assert await run.presence() == "idle"
+    assert f"hiboss run tail {run.id}" in text and f"hiboss control cancel --run {run.id}" in text
+    assert await run.end() == "completed" and await run.presence() == "idle"
 
 
 @frozen()

@@ -131,8 +131,7 @@ def test_to_be_steered_needs_a_provider_that_takes_words_whatever_is_chosen_firs
     code, why = refusal(boss, kai, busy="steer", **COMMAND)
     assert code == "lacks_capability" and "command" in why and "--busy" in why
     change(boss, kai, busy="steer")  # it has no provider yet
-    assert refusal(boss, kai, provider="demo")[0] == "lacks_capability"
-    assert refusal(boss, kai, **COMMAND)[0] == "lacks_capability"
+    assert refusal(boss, kai, provider="demo")[0] == refusal(boss, kai, **COMMAND)[0] == "lacks_capability"
     assert change(boss, kai, **OPEN)["busy"] == "steer"
     code, why = refusal(boss, kai, settings={"input": "turn"})
     assert code == "lacks_capability" and "takes no words" in why

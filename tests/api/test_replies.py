@@ -107,8 +107,7 @@ def test_progress_sent_by_hand_does_not_cost_the_final_text(team: Team, chief: B
 
 def test_the_same_text_sent_there_in_an_earlier_run_does_not_count(team: Team, chief: Boss) -> None:
     kai = team.hire('if "first" in TEXTS[-1]: send("user:boss", "final")\nprint("final")')
-    assert answered(chief, kai, "first") == ["final"]
-    assert answered(chief, kai, "second") == ["final", "final"]
+    assert answered(chief, kai, "first") == ["final"] and answered(chief, kai, "second") == ["final", "final"]
 
 
 def test_what_it_wrote_elsewhere_does_not_count(team: Team, chief: Boss) -> None:
@@ -150,8 +149,9 @@ note(send("{pull.address}", "foreign", trace_id="mine"))
     [run] = kai.runs()
     found = pull.list(oldest_first=True)
     assert texts(found) == ["without", "with"]
-    for one in found:
-        assert (one["run"], one["trace"], one["hops"], one["auto"]) == (run["id"], asked["message"], 1, False)
+    assert {(one["run"], one["trace"], one["hops"], one["auto"]) for one in found} == {
+        (run["id"], asked["message"], 1, False)
+    }
     [refused] = kai.program.notes()
     assert refused["code"] == "invalid_params"
 
@@ -281,8 +281,7 @@ else: print("heard: " + " + ".join(TEXTS))
     chief.call_and_wait("agent.resume", name=kai.name)
     asked = kai.send(nex, text="a question")
     chief.call_and_wait("agent.resume", name=nex.name)
-    said = chief.call("conversation.messages", **{"with": nex.address}, address=kai.address)["envelopes"]
-    last = said[-1]
+    last = chief.call("conversation.messages", **{"with": nex.address}, address=kai.address)["envelopes"][-1]
     assert (last["from"], last["text"], last["reply_to"]) == (
         nex.address,
         "heard: a question",
@@ -397,8 +396,9 @@ def test_whoever_has_no_part_in_a_message_sees_no_quote_of_it(
     sent = ada.send(bob, text=SECRET)
     reply = bob.tell(eve, reply_to=sent["ids"][0], text="can you help?")
     listed, (read,) = eve.list()[0], eve.call("envelope.read", ids=[reply])["envelopes"]
-    for got in (eve.get(reply), listed, read):
-        assert (got["reply_to"], got["quote"]) == (sent["message"], None)
+    assert {(got["reply_to"], got["quote"]) for got in (eve.get(reply), listed, read)} == {
+        (sent["message"], None)
+    }
     assert reply_line(eve, reply) == sent["message"] and SECRET not in turn_of(eve)
     assert bob.get(reply)["quote"] == boss(daemon).get(reply)["quote"] == SECRET
 

@@ -62,8 +62,7 @@ def test_setup_over_the_socket_of_a_daemon_that_is_not_set_up(bare: RunningDaemo
 
 def test_setup_again_changes_nothing_and_says_so(bare: RunningDaemon) -> None:
     first = bare.call("setup.execute", boss_name="Ada", timezone="UTC", agent_name="nex")
-    again = bare.call("setup.execute", boss_name="Eve", timezone="Asia/Tokyo", agent_name="mallory")
-    assert again == {
+    assert bare.call("setup.execute", boss_name="Eve", timezone="Asia/Tokyo", agent_name="mallory") == {
         "changed": False,
         "boss_name": "Ada",
         "timezone": "UTC",
@@ -142,8 +141,7 @@ def test_a_crash_after_the_profiles_leaves_setup_to_be_done_again(tmp_path: Path
 def test_setup_without_a_daemon_is_the_same_setup(tmp_path: Path) -> None:
     home = Home(str(tmp_path / "home"))
     done = call_once(home, "setup.execute", {"boss_name": "Ada", "timezone": "UTC", "agent_name": "nex"})
-    again = call_once(home, "setup.execute", {})
-    assert (done["changed"], again["changed"]) == (True, False)
+    assert (done["changed"], call_once(home, "setup.execute", {})["changed"]) == (True, False)
     with running_daemon(tmp_path, set_up=False) as daemon:
         assert whoami(daemon, done["boss_token"]) == "user:boss"
         assert daemon.call("setup.check")["boss_name"] == "Ada"

@@ -242,8 +242,7 @@ def _own() -> Iterator[Row]:
         ("a: boss\na: standard", "line 2"),
     ):
         yield _wrong("permission.policy.set", policy, "invalid_params", says, stdin=text)
-    breaking = "agent set --role r --name 'x\ncode: ok'"
-    yield _wrong("agent.set", breaking, "unknown_agent", r"x\ncode: ok")
+    yield _wrong("agent.set", "agent set --role r --name 'x\ncode: ok'", "unknown_agent", r"x\ncode: ok")
     yield _wrong("envelope.send", "send spare -", "bad_text", "text|NUL", stdin="a\x00b")
     yield _wrong(
         "conversation.messages",
@@ -365,8 +364,7 @@ def check_told(scene: Scene, one: Row, told: list[str]) -> None:
     first, second, *rest = [line for line in told if not line.startswith(("warning: ", "note: "))]
     assert second == f"code: {one.code}" and first.startswith("error: ")
     check_words(first.removeprefix("error: "), tuple(scene.fill(one.says)))
-    helps = [line.startswith("help: hiboss") for line in rest]
-    assert helps == ([True] if one.code == "usage" else [])
+    assert [line.startswith("help: hiboss") for line in rest] == ([True] if one.code == "usage" else [])
 
 
 def test_a_program_is_told_the_same_as_json(scene: Scene, terminal: Shell) -> None:

@@ -175,7 +175,6 @@ def test_everything_can_be_stopped_and_go_on(office: Office, tmp_path: Path) -> 
 
 
 def test_who_may_not_stop_everything_is_refused(office: Office) -> None:
-    name = office.agent()
-    with chatting(office, "user:boss", "--as", name, columns=150) as terminal:
+    with chatting(office, "user:boss", "--as", office.agent(), columns=150) as terminal:
         terminal.enter("/stop all", "error: ")
     assert call(office, "breaker.status")["breaker"] is None

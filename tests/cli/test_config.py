@@ -63,8 +63,7 @@ def test_with_a_daemon_show_says_what_is_in_force_there(office: Office) -> None:
     mine = {"HIBOSS_LIMITS_PAGE_SIZE": "9"}  # of this terminal, not of the daemon
     before = sources(office(*show, env=mine))
     assert set(before) == set(OF_TESTS)
-    reloaded = office("config", "reload", "--as", "boss")
-    assert reloaded.record == {"changed": "limits.page_size, log.level"}
+    assert office("config", "reload", "--as", "boss").record == {"changed": "limits.page_size, log.level"}
     assert sources(office(*show, env=mine)) == {
         "limits.page_size": ("7", f"{office.home.config} [limits] page_size"),
         "log.level": ("debug", f"{office.home.config} [log] level"),

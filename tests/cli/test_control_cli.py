@@ -40,8 +40,7 @@ def outcome(done: Done) -> tuple[int, str, str | None]:
 def test_a_control_prints_its_outcome_and_the_reason_if_it_was_not_applied(office: Office) -> None:
     number, run = busy(office)
     paused = office("control", "pause", "--run", run, "--reason", "a look", "--meta", "ticket=7")
-    assert outcome(paused) == (0, "applied", None)
-    assert paused.stdout.startswith("outcome: applied\n")
+    assert outcome(paused) == (0, "applied", None) and paused.stdout.startswith("outcome: applied\n")
     assert outcome(office("control", "pause", "--run", run)) == (1, "refused", f"{run} is paused already")
     assert outcome(office("control", "resume", "--run", run)) == (0, "applied", None)
     assert outcome(office("control", "cancel", "--envelope", number)) == (0, "applied", None)

@@ -90,8 +90,7 @@ def test_a_conversation_is_followed_with_what_the_other_says_meanwhile(
         client = conversation(office, name)
         client.send("is it so?", [], "k1")
         live = lambda texts: client.live is not None and client.live.text  # noqa: E731
-        assert follow(client, live) == ["is it so?"]
-        assert client.live is not None and client.state == "running"
+        assert follow(client, live) == ["is it so?"] and client.live is not None and client.state == "running"
         assert (client.live.text, client.live.tool) == (
             "thinking aloud about is it so?",
             "look into the files",
@@ -359,8 +358,7 @@ def test_tail_prints_everything_a_run_says_and_then_how_it_ended(
     run = begun(office, name)
     number = run.removeprefix("r")  # is good enough, too
     with office.open("run", "tail", number, "--as", name if as_ == "agent" else "boss") as tail:
-        assert tail.stdout is not None
-        assert tail.stdout.read(7) == "> Once "
+        assert tail.stdout is not None and tail.stdout.read(7) == "> Once "
         gate.touch()
         rest = tail.stdout.read()
         assert tail.wait(SECONDS) == 0
@@ -389,8 +387,7 @@ def test_tail_of_a_run_that_ends_while_the_daemon_is_away_shows_how_it_ended(
     run = begun(office, name)
     office.daemon.call("agent.pause", token=office.token("boss"), name=name)  # or it begins again
     with office.open("run", "tail", run) as tail:
-        assert tail.stdout is not None and tail.stderr is not None
-        assert tail.stdout.read(7) == "> Once "
+        assert tail.stdout is not None and tail.stderr is not None and tail.stdout.read(7) == "> Once "
         office.daemon.kill()
         note = tail.stderr.readline()
         start_again(office)

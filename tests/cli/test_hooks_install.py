@@ -166,13 +166,10 @@ def test_other_options_update_the_hooks_in_place(desk: Desk) -> None:
     desk.claude.write_text(json.dumps(added, indent=2))
     assert desk.install("claude", "--asks")["outcome"] == "updated"
     changed = parsed(desk.claude.read_bytes())
-    assert changed["hooks"].pop("PermissionRequest")
-    assert changed == added
-    assert desk.install()["outcome"] == "updated"
-    assert parsed(desk.claude.read_bytes()) == added
+    assert changed["hooks"].pop("PermissionRequest") and changed == added
+    assert desk.install()["outcome"] == "updated" and parsed(desk.claude.read_bytes()) == added
     desk.claude.write_text(json.dumps(added, indent=2).replace(HIBOSS, "/opt/old/bin/hiboss"))
-    assert desk.install()["outcome"] == "updated"
-    assert desk.claude.read_text() == json.dumps(added, indent=2)
+    assert desk.install()["outcome"] == "updated" and desk.claude.read_text() == json.dumps(added, indent=2)
 
 
 def test_what_is_there_twice_or_for_one_tool_only_is_put_right(desk: Desk) -> None:
@@ -188,8 +185,7 @@ def test_what_is_there_twice_or_for_one_tool_only_is_put_right(desk: Desk) -> No
     assert found["installed"] == "partly" and found["missing"] == ["SessionStart"]
     assert found["differing"] == ["PostToolUse", "Stop", "PreCompact"]
     desk.install()
-    assert parsed(desk.claude.read_bytes()) == right
-    assert desk.status()["installed"] == "yes"
+    assert parsed(desk.claude.read_bytes()) == right and desk.status()["installed"] == "yes"
 
 
 def test_a_foreign_hook_in_our_group_stays_when_ours_go(desk: Desk) -> None:
@@ -202,8 +198,7 @@ def test_a_foreign_hook_in_our_group_stays_when_ours_go(desk: Desk) -> None:
 
 
 def test_remove_without_hooks_says_so_and_changes_nothing(desk: Desk) -> None:
-    assert desk.remove()["outcome"] == "not installed"
-    assert not desk.claude.exists()
+    assert desk.remove()["outcome"] == "not installed" and not desk.claude.exists()
     desk.claude.write_bytes(FOREIGN_HOOKS)
     before = written(desk.claude)
     assert desk.remove()["outcome"] == "not installed"
@@ -339,8 +334,7 @@ def test_an_agent_cannot_change_its_hooks_but_can_look(desk: Desk, variable: str
         done = desk(verb, "--client", "claude", "--json", **{variable: "1"})
         assert done.rc == 1 and done.error["code"] == "agent_changes_hooks"
         assert variable in done.error["message"] and "--as" not in done.error["message"]
-    assert not desk.claude.exists()
-    assert desk.status(**{variable: "1"})["installed"] == "no"
+    assert not desk.claude.exists() and desk.status(**{variable: "1"})["installed"] == "no"
 
 
 # --- --agent -----------------------------------------------------------------------------
@@ -454,8 +448,7 @@ def with_codex(desk: Desk, script: str) -> dict[str, Any]:
 
 
 def test_hooks_that_codex_does_not_trust_are_shown_with_what_to_do(desk: Desk) -> None:
-    script = ANSWERING.format(answer=listed(desk, sessionStart="trusted", stop="untrusted"))
-    found = with_codex(desk, script)
+    found = with_codex(desk, ANSWERING.format(answer=listed(desk, sessionStart="trusted", stop="untrusted")))
     assert (found["installed"], found["trust"]) == ("installed, not trusted", "not trusted")
     assert found["trust_reason"] == "not reviewed: stop" and "/hooks" in found["advice"]
 

@@ -165,8 +165,7 @@ def test_a_text_that_is_no_json_is_refused_with_the_reason(text: str, says: str)
 
 
 def test_an_entry_is_laid_out_like_its_neighbours() -> None:
-    text = '{\n\t"Stop": [\n\t\t{"a": 1},\n\t\t{"b": 2}\n\t]\n}\n'
-    more = json_text.appended(text, ("Stop",), {"c": [3]})
+    more = json_text.appended('{\n\t"Stop": [\n\t\t{"a": 1},\n\t\t{"b": 2}\n\t]\n}\n', ("Stop",), {"c": [3]})
     assert (
         more
         == '{\n\t"Stop": [\n\t\t{"a": 1},\n\t\t{"b": 2},\n\t\t{\n\t\t\t"c": [\n\t\t\t\t3\n\t\t\t]\n\t\t}\n\t]\n}\n'

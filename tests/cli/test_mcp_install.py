@@ -292,6 +292,5 @@ def test_without_a_profile_it_says_which_command_makes_one(office: Office, tmp_p
 
 
 def test_without_a_daemon_it_names_both_commands(desk: Desk) -> None:
-    done = desk("install", "--client", "claude", "--agent", "kai", "--json")
-    command = done.error["data"]["command"]
+    command = desk("install", "--client", "claude", "--agent", "kai", "--json").error["data"]["command"]
     assert "hiboss agent register kai" in command and "hiboss agent token rotate kai --profile" in command

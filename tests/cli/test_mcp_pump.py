@@ -160,8 +160,7 @@ def test_without_a_daemon_it_says_after_a_while_what_to_do(rig: PumpRig) -> None
 def test_a_daemon_that_comes_a_little_later_is_waited_for(rig: PumpRig) -> None:
     rig.daemon.stop()
     rig.start("--as", "nex", times={"reconnect_timing.START_SECONDS": 60})
-    assert rig.process.stderr is not None
-    assert b"waiting for it" in rig.process.stderr.readline()
+    assert rig.process.stderr is not None and b"waiting for it" in rig.process.stderr.readline()
     rig.daemon.start()
     assert rig.connection().greeting["token"] == PROFILE_TOKEN
 

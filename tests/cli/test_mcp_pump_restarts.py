@@ -118,8 +118,7 @@ def test_the_client_hears_that_a_call_in_flight_may_have_taken_effect(rig: PumpR
     rig.ask(worker, 1, method)
     worker.die()
     answer = rig.receive()
-    assert (answer["id"], answer["error"]["code"]) == (1, -32603)
-    assert answer["error"]["data"]["code"] == "hung_up"
+    assert (answer["id"], answer["error"]["code"], answer["error"]["data"]["code"]) == (1, -32603, "hung_up")
     assert "not known whether" in answer["error"]["message"]
     worker = rig.connection()  # in the new era nothing is restored
     assert rig.ask(worker, 2, "ping")["id"] == 2

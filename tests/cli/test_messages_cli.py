@@ -18,8 +18,7 @@ def pair(office: Office) -> tuple[str, str]:
 
 
 def reply(office: Office, who: str, to: str, text: str = "an answer") -> str:
-    answer = office.daemon.call("envelope.send", token=office.token(who), reply_to=to, text=text)
-    return str(answer["ids"][0])
+    return str(office.daemon.call("envelope.send", token=office.token(who), reply_to=to, text=text)["ids"][0])
 
 
 # --- message -------------------------------------------------------------------------
@@ -103,8 +102,7 @@ def test_getting_a_message_marks_it_as_read_in_ones_own_box_only(office: Office)
 def test_messages_are_marked_as_read_without_being_shown(office: Office) -> None:
     writer, reader = pair(office)
     numbers = [office.send(writer, reader, "secret") for _ in range(2)]
-    done = office.ok("message", "read", *numbers, numbers[0], "--as", reader)
-    assert done.stdout == "marked-count: 2\n"
+    assert office.ok("message", "read", *numbers, numbers[0], "--as", reader).stdout == "marked-count: 2\n"
     message = office.envelope(numbers[0])["message"]
     assert office.ok("message", "read", message, "--as", writer).stdout == (
         f"marked-count: 0\nalso-read-by: {message} {reader}\n"

@@ -52,18 +52,15 @@ def test_what_get_prints_can_be_edited_and_set(
 
 
 def test_a_policy_file_may_have_comments_blank_lines_and_odd_spaces(office: Office, tmp_path: Path) -> None:
-    file = tmp_path / "policy"
-    file.write_bytes(
+    (tmp_path / "policy").write_bytes(
         b"# who may do what\r\n\r\n  envelope.send :privileged # for now\r\nobserve:boss\n\n   #\nobserve: boss\n"
     )
     before = levels(office)
-    done = office("permission", "policy", "set", "--as", "boss", "--file", "policy", cwd=tmp_path)
-    assert done.rc == 0
+    assert office("permission", "policy", "set", "--as", "boss", "--file", "policy", cwd=tmp_path).rc == 0
     assert levels(office) == before | {"envelope.send": "privileged", "observe": "boss"}
     inner = json.dumps({"policy": {"envelope.send": "boss"}, "changed": ["whatever"]})
     for text in (f"\n  {inner}", '{"envelope.send": "boss"}'):
-        assert decide(office, text).rc == 0
-        assert levels(office) == before | {"envelope.send": "boss"}
+        assert decide(office, text).rc == 0 and levels(office) == before | {"envelope.send": "boss"}
     assert decide(office, "{}").rc == 0 and levels(office) == before
 
 
@@ -116,8 +113,7 @@ def test_an_agents_level_is_shown_and_changed_and_in_force_at_once(office: Offic
     assert done.record["level"] == "restricted" and "envelope.send" not in done.record["may"].split(", ")
     refused = office(*send)
     assert refused.rc == 1 and "envelope.send needs the level standard" in refused.stderr
-    assert decide(office, "envelope.send: restricted").rc == 0
-    assert office(*send).rc == 0
+    assert decide(office, "envelope.send: restricted").rc == office(*send).rc == 0
 
 
 # --- tokens --------------------------------------------------------------------------
@@ -158,8 +154,7 @@ def test_the_boss_is_shown_and_changed_and_times_follow(office: Office) -> None:
         "address": "user:boss",
         "timezone": "UTC",
     }
-    done = office("boss", "set", "--as", "boss", "--name", "Grace", "--timezone", "Asia/Tokyo")
-    assert done.record == {
+    assert office("boss", "set", "--as", "boss", "--name", "Grace", "--timezone", "Asia/Tokyo").record == {
         "name": "Grace",
         "address": "user:boss",
         "timezone": "Asia/Tokyo",
@@ -219,8 +214,7 @@ def who(done: Done) -> str:
 
 def test_a_token_on_the_command_line_works_and_warns(office: Office) -> None:
     done = office("agent", "self", "--token", office.token("nex"))
-    assert who(done) == "agent:nex"
-    assert done.stderr.startswith("warning: ") and "process list" in done.stderr
+    assert who(done) == "agent:nex" and done.stderr.startswith("warning: ") and "process list" in done.stderr
     assert "--token @FILE" in done.stderr and office.token("nex") not in done.stderr
 
 

@@ -194,8 +194,7 @@ def test_what_a_provider_finds_is_told_with_what_helps(office: Office, tmp_path:
     missing = office("agent", "set", "seeks", "--as", "boss", "--program", "none")
     assert (missing.rc, missing.record["problem"]) == (0, "there is no program none")
     assert missing.record["try"] == "npm install -g none" and "found" not in missing.record
-    checked = office("agent", "check", "seeks", "--as", "seeks").record
-    assert checked == {
+    assert office("agent", "check", "seeks", "--as", "seeks").record == {
         "name": "seeks",
         "provider": "seeker",
         "can": "cost",

@@ -65,8 +65,7 @@ def _read(master: int) -> bytes:
 
 def check(shell: Shell, done: Done) -> None:
     """The tokens printed are those of the profiles, and they are in force."""
-    assert (done.rc, list(done.record)) == (0, ANSWERS)
-    assert done.record["boss-token"] == shell.token("boss")
+    assert (done.rc, list(done.record)) == (0, ANSWERS) and done.record["boss-token"] == shell.token("boss")
     assert done.record["agent-token"] == shell.token(done.record["agent-name"].lower())
     assert shell("daemon", "start").rc in (0, 1)
     agent = done.record["agent-name"]
@@ -81,10 +80,11 @@ def test_without_a_terminal_setup_takes_the_defaults(shell: Shell) -> None:
     assert (done.record["timezone"], done.record["agent-name"]) == ("Asia/Shanghai", "nex")
     assert shell("agent", "list", "--as", "boss").record["provider"] == "demo"
     assert "shown only now" in done.stderr and shell.home.profile("nex") in done.stderr
-    for path in (shell.home.profile("boss"), shell.home.profile("nex"), shell.home.database):
-        assert os.stat(path).st_mode & 0o777 == 0o600
-    for path in (shell.home.path, shell.home.tokens):
-        assert os.stat(path).st_mode & 0o777 == 0o700
+    assert {
+        os.stat(path).st_mode & 0o777
+        for path in (shell.home.profile("boss"), shell.home.profile("nex"), shell.home.database)
+    } == {0o600}
+    assert {os.stat(path).st_mode & 0o777 for path in (shell.home.path, shell.home.tokens)} == {0o700}
 
 
 def test_setup_takes_what_it_is_given(shell: Shell) -> None:
@@ -304,8 +304,7 @@ def daemon_below(pid: int) -> int | None:
 def test_a_daemon_stopped_from_elsewhere_ends_up(shell: Shell) -> None:
     with shell.open("up") as up:
         read_steps(up)
-        assert shell("daemon", "stop").rc == 0
-        assert up.wait() == 0
+        assert shell("daemon", "stop").rc == up.wait() == 0
 
 
 def test_up_detached_returns_and_the_daemon_goes_on(shell: Shell) -> None:

@@ -62,8 +62,7 @@ def test_text_comes_from_a_file_unchanged(office: Office, tmp_path: Path) -> Non
     text = "first\r\nsecond\n\n  third 😀\n"
     (tmp_path / "letter.txt").write_bytes(text.encode())
     assert text_of(office, send(office, "--text-file", "letter.txt", cwd=tmp_path)) == text
-    home = {"HOME": str(tmp_path)}
-    assert text_of(office, send(office, "--text-file", "~/letter.txt", env=home)) == text
+    assert text_of(office, send(office, "--text-file", "~/letter.txt", env={"HOME": str(tmp_path)})) == text
 
 
 def test_a_here_document_sends_several_lines(office: Office) -> None:
@@ -97,8 +96,7 @@ def test_what_is_no_utf8_is_refused_and_pointed_to_attachments(office: Office, t
 
 def test_an_argument_that_is_no_utf8_is_wrong_usage_and_speaks_of_the_text(office: Office) -> None:
     done = office.sh("hiboss envelope send --as nex --to agent:kai --text \"$(printf 'bad\\377')\"")
-    assert done.rc == 2
-    assert "text" in done.stderr and "JSON" not in done.stderr
+    assert done.rc == 2 and "text" in done.stderr and "JSON" not in done.stderr
 
 
 def test_closed_standard_input_is_no_reason_for_a_traceback(office: Office) -> None:

@@ -124,8 +124,7 @@ def test_a_digest_holds_ten_messages_of_two_thousand_characters_each(office: Off
 def test_a_second_watch_hears_that_one_is_armed(office: Office, bob: str) -> None:
     with watching(office, bob) as first:
         second = office("watch", "--as", bob)
-        assert (second.rc, second.stdout) == (WATCHED, "")
-        assert "code: already_watched" in second.stderr
+        assert (second.rc, second.stdout) == (WATCHED, "") and "code: already_watched" in second.stderr
         as_json = office("watch", "--as", bob, "--json")
         assert (as_json.rc, as_json.stdout, as_json.error["code"]) == (WATCHED, "", "already_watched")
         first.kill()
@@ -141,8 +140,7 @@ def test_ctrl_c_ends_it_with_130_and_nothing_printed(
         wait_until(lambda: was_seen(office, bob))
         process.send_signal(signal.SIGINT)
         done = ended(process)
-    assert (done.rc, done.stdout) == (INTERRUPTED, "")
-    assert "Traceback" not in done.stderr
+    assert (done.rc, done.stdout) == (INTERRUPTED, "") and "Traceback" not in done.stderr
     wait_until(lambda: not is_watched(office, bob))
 
 
@@ -230,8 +228,7 @@ def test_a_failing_hook_lets_the_agent_stop(office: Office, bob: str) -> None:
     office.send("nex", bob, "mail")
     for words in (("--wait", "soon"), ("--wait", "9h"), ("--session", "x" * 5_000)):
         done = office("poll", "--as", bob, "--format", "hook", *words)
-        assert (done.rc, done.stdout) == (REFUSED, "")
-        assert done.stderr.startswith("error: ")
+        assert (done.rc, done.stdout) == (REFUSED, "") and done.stderr.startswith("error: ")
 
 
 def test_poll_waits_and_its_session_may_come_from_the_environment(office: Office, bob: str) -> None:

@@ -107,8 +107,7 @@ def test_where_no_browser_can_be_opened_the_link_is_printed(desk: Desk, environm
     done = desk("web", env=environment)
     port = desk.url.rpartition(":")[2]
     assert done.rc == 0 and f"ssh -L {port}:127.0.0.1:{port} HOST" in done.stderr
-    assert log_in(desk, done.record["url"])["address"] == "user:boss"
-    assert desk.pages == known
+    assert log_in(desk, done.record["url"])["address"] == "user:boss" and desk.pages == known
 
 
 def test_a_browser_that_fails_leaves_no_page(desk: Desk) -> None:
@@ -140,8 +139,7 @@ def test_logout_ends_every_browser(desk: Desk) -> None:
         log_in(desk, desk("web", "--print", "--as", "mia").record["url"])
     assert desk("web", "--logout", "--as", "mia").record["changed"] == "2"
     assert desk("web", "--logout", "--as", "mia", "--json").json == {"changed": 0}
-    for words in (["--print"], ["--user", "mia"]):
-        assert desk("web", "--logout", *words).rc == 2
+    assert {desk("web", "--logout", *words).rc for words in (["--print"], ["--user", "mia"])} == {2}
 
 
 def test_the_status_shows_where_http_is_served(desk: Desk) -> None:

@@ -66,8 +66,7 @@ def test_passes_count_from_the_moment_that_a_file_exists(tmp_path: Path) -> None
 
 
 def test_every_crash_point_has_a_name_of_its_own() -> None:
-    names = [value for name, value in vars(module).items() if name.isupper()]
-    assert sorted(names) == [
+    assert sorted([value for name, value in vars(module).items() if name.isupper()]) == [
         "ask.created",
         "ask.settled",
         "ask.woken",

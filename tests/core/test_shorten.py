@@ -71,8 +71,7 @@ def test_what_people_see_as_one_character_is_never_cut(cluster: str) -> None:
     text = cluster * 12
     for limit in range(1, len(text)):
         cut = shorten(text, limit)
-        whole = (limit - 1) // len(cluster)
-        assert cut == cluster * whole + "…", limit
+        assert cut == cluster * ((limit - 1) // len(cluster)) + "…", limit
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)

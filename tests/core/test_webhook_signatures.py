@@ -92,8 +92,7 @@ def test_another_body_and_another_key_are_refused() -> None:
 
 def test_the_id_of_a_github_request_has_its_body_in_it() -> None:
     first = verified(KEYS, github(), BODY, NOW)
-    assert first is not None
-    assert first.startswith("github:d-1:")
+    assert first is not None and first.startswith("github:d-1:")
     assert verified(KEYS, github(b"other"), b"other", NOW) not in (None, first)
     assert verified(KEYS, github(x_github_delivery="d-2"), BODY, NOW) not in (None, first)
     # Its signature says nothing of a time: the same request is the same one next year.

@@ -61,8 +61,7 @@ def test_two_subscribers_are_apart(chat: Chat, client: McpClient, human: McpClie
     ids = [chat.human(str(number))["id"] for number in range(4)]
     client.call("chat_ack", id=ids[0])
     client.call("chat_ack", id=ids[2], subscriber="loop")
-    assert read(client) == ["1", "2", "3"]
-    assert read(client, subscriber="loop") == ["3"]
+    assert read(client) == ["1", "2", "3"] and read(client, subscriber="loop") == ["3"]
     assert read(client, subscriber="page") == read(human) == read(human, subscriber="loop") == list("0123")
     assert client.call("chat_ack", id=ids[1], subscriber="loop") == {"id": ids[2], "changed": False}
     assert read(client, after_id=ids[0], limit=2, subscriber="loop") == ["1", "2"]

@@ -19,8 +19,7 @@ HOSTILE = "</pre><script>alert(1)</script><img src=x onerror=alert(2)>&lt;b&gt; 
 
 
 def test_the_resources_are_listed(client: McpClient) -> None:
-    listed = client.run(client.client.list_resources).resources
-    assert [(one.uri, one.mime_type) for one in listed] == [
+    assert [(one.uri, one.mime_type) for one in client.run(client.client.list_resources).resources] == [
         (uri, "application/json") for uri in (INBOX, HEAD, STATUS)
     ]
     (template,) = client.run(client.client.list_resource_templates).resource_templates

@@ -193,8 +193,7 @@ def test_a_huge_limit_is_a_page(chat: Chat, client: McpClient) -> None:
     page = client.call("chat_read_since", limit=10**12)
     assert len(page["messages"]) == 100 and page["more"]
     assert len(client.call("chat_read_since", after_id=page["last_id"])["messages"]) == 5
-    assert client.refusal("inbox", limit=10**12) == "invalid_params"
-    assert client.refusal("inbox", limit=10**30) == "invalid_params"
+    assert client.refusal("inbox", limit=10**12) == client.refusal("inbox", limit=10**30) == "invalid_params"
     assert client.refusal("claim", limit=10**12) == "invalid_params"
 
 

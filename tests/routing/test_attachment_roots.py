@@ -91,8 +91,7 @@ def test_no_link_leads_out_of_a_workspace(desk: Desk, tmp_path: Path) -> None:
 
     (desk.workspace / "file").symlink_to(desk.private)
     (desk.workspace / "door").symlink_to(tmp_path)
-    ways = ("file", "door/auth.json", "../auth.json", "inner/../../auth.json")
-    for way in ways:
+    for way in ("file", "door/auth.json", "../auth.json", "inner/../../auth.json"):
         assert desk.refused(f"{desk.workspace}/{way}").stable_code == "attachment_outside", way
     os.link(desk.private, desk.workspace / "hard")
     error = desk.refused(desk.workspace / "hard")

@@ -239,8 +239,7 @@ def test_a_reply_to_ones_own_mail_for_him_is_mail_for_him_and_nothing_else(
 ) -> None:
     phone.reached()
     for sender in (kai, phone.owner):
-        number = sender.tell(chief, text="first")
-        [again] = sender.send(text=f"more of {sender.name}", reply_to=number)["ids"]
+        [again] = sender.send(text=f"more of {sender.name}", reply_to=sender.tell(chief, text="first"))["ids"]
         assert sender.call("envelope.get", id=again)["recipients"] == ["user:boss"]
         phone.post_of(f"more of {sender.name}")
     chief.call("boss.set", reach="")

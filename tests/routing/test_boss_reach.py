@@ -338,8 +338,7 @@ def test_what_a_run_asks_is_told_in_the_chat_where_he_wrote_whatever_else_is_pos
     ask = {"hiboss": "ask", "text": "May I?", "options": ["yes", "no"]}
     program = tmp_path / "asks.sh"
     program.write_text(f"read turn\necho '{json.dumps(ask)}'\nread answer\necho 'then I did'\n")
-    settings = {"command": f"sh {program}", "input": "open"}
-    asking = agent(daemon, provider="command", settings=settings)
+    asking = agent(daemon, provider="command", settings={"command": f"sh {program}", "input": "open"})
     phone = Phone(tmp_path).bound(daemon, asking)
     ada.call("boss.set", reach=phone.address, forward="off")
     phone.comes_in("1", text="clean up", message="7")

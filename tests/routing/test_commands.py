@@ -84,8 +84,7 @@ def test_stop_is_answered_in_its_chat_also_if_nothing_runs_and_nothing_else_is_p
     phone.reached(forward="off")
     phone.comes_in("u1", kind="command", act=True, command="Stop", arguments="now")
     phone.wait_for("system:\nNothing runs here.")
-    assert outcomes(phone) == {"u1": "command"}
-    assert received(phone) == []
+    assert outcomes(phone) == {"u1": "command"} and received(phone) == []
 
 
 def test_stop_cancels_what_waits_in_a_lane_whose_run_has_ended_in_its_pause(

@@ -147,8 +147,7 @@ async def test_nothing_more_is_posted_for_a_place_from_the_moment_it_was_unbound
 
     assert await store.write(unbind_and_claim) is None
     await daemon.daemon.wiring.delivery.endings.follow()  # as at a heartbeat, for one who is gone
-    assert pending(daemon) == 0
-    assert daemon.daemon.wiring.supervisor.slots == {}
+    assert pending(daemon) == 0 and daemon.daemon.wiring.supervisor.slots == {}
     assert daemon.rows("SELECT 1 FROM lane") == []
 
 
@@ -179,5 +178,4 @@ async def test_a_daemon_that_ends_in_the_middle_of_an_unbinding_goes_on_at_the_n
     daemon.change("UPDATE binding SET removed_at = ?", now())
     daemon.check()
     await daemon.open()
-    assert pending(daemon) == 0
-    assert len(await daemon.inbox("nex")) == 3
+    assert pending(daemon) == 0 and len(await daemon.inbox("nex")) == 3

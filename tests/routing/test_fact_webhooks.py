@@ -169,8 +169,7 @@ def test_many_facts_come_in_order_and_each_once(
     _, ada, bob = followed
     sent = ada.flood(bob, 600)
     wait_until(lambda: len(server.taken) == 600, 120)
-    assert posted(server) == sent
-    assert len({one.id for one in server.posts}) == len(server.posts) == 600
+    assert posted(server) == sent and len({one.id for one in server.posts}) == len(server.posts) == 600
 
 
 # --- no loops, and nobody's views ------------------------------------------------------
@@ -272,8 +271,7 @@ def test_what_the_server_will_never_take_fails_alone(
     settled(daemon, name)
     assert posted(server) == sent[1:]
     failed = boss(daemon).list(address=f"channel:webhook:{name}", status="failed")
-    assert len(failed) == 1
-    assert "410" in failed[0]["last_error"]["text"]
+    assert len(failed) == 1 and "410" in failed[0]["last_error"]["text"]
 
 
 def test_a_server_that_hangs_holds_up_no_other_webhook(

@@ -130,8 +130,7 @@ def test_the_boss_is_told_of_what_he_sent_himself(daemon: RunningDaemon, place: 
     (number,) = boss(daemon).send(place.address, text="from above", from_="user:boss")["ids"]
     place.wait_for_status(number, "failed")
     found = [one for one in notices(boss(daemon)) if number in one["text"]]
-    assert len(found) == 1
-    assert "no such chat" in found[0]["text"]
+    assert len(found) == 1 and "no such chat" in found[0]["text"]
 
 
 def test_an_envelope_error_tells_its_sender_once_too(daemon: RunningDaemon, place: Place) -> None:
@@ -140,8 +139,7 @@ def test_an_envelope_error_tells_its_sender_once_too(daemon: RunningDaemon, plac
     number = place.send("refused")
     failed = place.wait_for_status(number, "failed")
     (notice,) = notices(place.owner)
-    assert notice["reply_to"] == failed["message"]
-    assert f"hiboss envelope retry {number}" in notice["text"]
+    assert notice["reply_to"] == failed["message"] and f"hiboss envelope retry {number}" in notice["text"]
 
 
 @pytest.mark.parametrize("sender", ["agent:system", "channel"])

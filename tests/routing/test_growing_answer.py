@@ -33,8 +33,7 @@ def test_only_the_boss_sees_what_the_agent_does_and_without_words_only_in_a_draf
 ) -> None:
     answer = grown(*parts)
     assert answer.shown(details=False, alone=True) == others
-    assert answer.shown(details=True, alone=False) == boss
-    assert answer.shown(details=True, alone=True) == draft
+    assert answer.shown(details=True, alone=False) == boss and answer.shown(details=True, alone=True) == draft
 
 
 def test_a_long_tool_line_is_shortened() -> None:

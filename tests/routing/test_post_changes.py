@@ -268,8 +268,7 @@ def test_what_cannot_be_taken_back_is_named_to_who_deleted_it(place: ChangingPla
     place.script_for("delete", OK, *[envelope_error(text="it is too old")] * 2)
     boss(place.daemon).call("message.delete", id=number)
     place.wait_until_in_line("BBBBB", "CCCCC")
-    told = notices(boss(place.daemon))[-1]
-    assert told["text"] == (
+    assert notices(boss(place.daemon))[-1]["text"] == (
         f"{number} was not taken back from {place.address}: 2 posts of it are still there. "
         'Reason: "it is too old"'
     )

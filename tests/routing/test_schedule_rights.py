@@ -17,8 +17,7 @@ NEW_YEAR = "0 0 1 1 *"  # so that none fires by itself during a test
 
 def create(who: Party, to: Party | str, **params: Any) -> str:
     address = to if isinstance(to, str) else to.address
-    made = who.call("cron.create", **({"cron": NEW_YEAR, "to": address, "text": "tick"} | params))
-    return str(made["id"])
+    return str(who.call("cron.create", **({"cron": NEW_YEAR, "to": address, "text": "tick"} | params))["id"])
 
 
 def show(who: Party, number: str) -> dict[str, Any]:

@@ -55,8 +55,7 @@ async def test_a_nearer_row_moves_the_bell_and_a_farther_one_does_not(daemon: In
     for wait, seen, bell in ((2, "a", 5), (3, "ab", 9), (4, "abc", 12)):
         await daemon.ring(hours=wait)
         await daemon.settle()
-        assert await daemon.inbox() == list(seen)
-        assert daemon.scheduler.next_wake == START + bell * HOUR
+        assert await daemon.inbox() == list(seen) and daemon.scheduler.next_wake == START + bell * HOUR
     await daemon.ring(hours=3)
     await daemon.settle()
     assert await daemon.inbox() == list("abcd") and daemon.scheduler.next_wake is None
@@ -138,8 +137,7 @@ async def test_what_is_sent_while_the_pump_works_comes_at_its_time(daemon: InPro
         at_work += daemon.number_arrived() < 1_500
     assert at_work  # else this test shows nothing
     await daemon.settle()
-    assert daemon.arrived() == due
-    assert daemon.scheduler.next_wake == clock.now() + 1
+    assert daemon.arrived() == due and daemon.scheduler.next_wake == clock.now() + 1
     for ms in range(1, 21):
         await daemon.ring(milliseconds=1)
         await daemon.until(lambda ms=ms: daemon.number_arrived() == 1_500 + 5 * ms)  # type: ignore[misc]

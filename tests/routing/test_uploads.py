@@ -58,8 +58,7 @@ async def test_an_upload_is_on_disk_under_a_secret_name_that_only_its_owner_can_
     path = directory(daemon) / file
     assert path.read_bytes() == LARGE and len(file) == 32
     assert [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent)] == [0o600, 0o700]
-    assert (await daemon.ask("upload.list", "nex"))["uploads"] == [made]
-    assert await shown(daemon, "boss") == []
+    assert (await daemon.ask("upload.list", "nex"))["uploads"] == [made] and await shown(daemon, "boss") == []
 
 
 @frozen(attachment_bytes=1_000)

@@ -169,8 +169,7 @@ def test_of_more_than_one_answer_can_show_nothing_is_marked_as_read(two: tuple[P
 def test_of_what_others_have_not_even_the_size_is_told(two: tuple[Party, Party]) -> None:
     _, bob = two
     (eve,) = agents(bob.daemon, 1)
-    numbers = [number for page in bob.walk() for number in page]
-    assert eve.refusal("envelope.read", ids=numbers) == "not_found"
+    assert eve.refusal("envelope.read", ids=[number for page in bob.walk() for number in page]) == "not_found"
 
 
 def test_the_preview_of_an_agent_that_fetches_ends_early_and_says_so(two: tuple[Party, Party]) -> None:
@@ -356,8 +355,7 @@ def test_sends_in_a_row_share_a_commit_and_keep_their_order(daemon: RunningDaemo
     (answers,) = daemon.exchange([count, *sends[:50], count, *sends[50:], count], answers=1)
     assert [one["result"]["total"] for one in answers if one["id"] == "count"] == [0, 50, 100]
     assert [one["id"] for one in answers if one["id"] != "count"] == list(range(100))
-    texts = [one["text"] for one in bob.list(oldest_first=True, page_size=100)]
-    assert texts == [f"{n}" for n in range(100)]
+    assert [one["text"] for one in bob.list(oldest_first=True, page_size=100)] == [f"{n}" for n in range(100)]
 
 
 @frozen()

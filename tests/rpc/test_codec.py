@@ -33,8 +33,7 @@ def test_nothing_of_a_line_over_the_limit_is_kept() -> None:
 
 def test_the_error_names_the_limit() -> None:
     (error,) = Framer(4096).feed(b"x" * 5000)
-    assert isinstance(error, FrameTooLarge)
-    assert error.limit == 4096
+    assert isinstance(error, FrameTooLarge) and error.limit == 4096
 
 
 def test_a_carriage_return_before_the_newline_does_not_matter() -> None:

@@ -114,8 +114,7 @@ def test_whatever_stands_on_a_line_is_answered_in_the_form_of_the_protocol(line:
             assert set(one) - {"result", "error"} == {"jsonrpc", "id"}
             assert one["id"] is None or type(one["id"]) in (str, int, float)
             if "error" in one:
-                assert one["error"]["code"] == CODES[one["error"]["data"]["code"]]
-                assert one["error"]["message"]
+                assert one["error"]["code"] == CODES[one["error"]["data"]["code"]] and one["error"]["message"]
 
 
 @same_each_time

@@ -156,8 +156,7 @@ def test_what_a_client_asked_before_it_vanished_is_done_all_the_same(daemon: Run
         answers(connection, 1)  # the daemon has read something; now go, with answers unread
 
     def stored() -> set[str]:
-        page = daemon.call("envelope.list", token=token, page_size=100)
-        return {one["text"] for one in page["envelopes"]}
+        return {one["text"] for one in daemon.call("envelope.list", token=token, page_size=100)["envelopes"]}
 
     wait_until(lambda: "0" in stored())
     # What it had read was taken in order: a beginning of what was asked, without holes.

@@ -241,10 +241,9 @@ def test_every_edge_in_the_place_of_every_parameter_is_answered_with_a_stable_co
             good = {**GOOD.get(name, {}), "token": daemon.token("boss")}
             for place, param in enumerate(REGISTRY[name].param_names):
                 # Each value in the place of many parameters.
-                some = values if bulk.is_whole() else values[place % 4 :: 4]
                 batch = [
                     {"jsonrpc": "2.0", "method": name, "params": {**good, param: value}, "id": number}
-                    for number, value in enumerate(some)
+                    for number, value in enumerate(values if bulk.is_whole() else values[place % 4 :: 4])
                 ]
                 with row((name, param)):
                     answer = told(connection, batch)

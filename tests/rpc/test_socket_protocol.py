@@ -80,8 +80,7 @@ def test_a_document_is_answered_under_its_id_with_a_result_or_an_error(daemon: R
             with row(text[:100]):
                 (answer,) = daemon.exchange(text, answers=1)
                 assert set(answer) == {"jsonrpc", "id", "result" if number is None else "error"}
-                assert answer["jsonrpc"] == "2.0"
-                assert (answer["id"], type(answer["id"])) == (id_, type(id_))
+                assert answer["jsonrpc"] == "2.0" and (answer["id"], type(answer["id"])) == (id_, type(id_))
                 if number is not None:
                     assert set(answer["error"]) == {"code", "message", "data"}
                     assert answer["error"]["code"] == number
@@ -158,8 +157,7 @@ def test_a_batch_is_answered_by_an_array_with_an_answer_for_each_but_the_notific
     for members in (MIXED, MIXED[2:3], MIXED[5:9], MIXED[7:8]):
         (answer,) = daemon.exchange([member for member, _ in members], answers=1)
         found = [(one["id"], one.get("error", {}).get("code")) for one in answer]
-        expected = [one for _, answers in members for one in answers]
-        assert sorted(found, key=repr) == sorted(expected, key=repr)
+        assert sorted(found, key=repr) == sorted([one for _, answers in members for one in answers], key=repr)
 
 
 def test_a_batch_of_a_thousand_is_taken_and_one_more_is_refused_whole(daemon: RunningDaemon) -> None:

@@ -60,8 +60,7 @@ def test_a_later_request_is_answered_while_a_wait_goes_on(two: tuple[Party, Part
         assert [one.next()["id"] for _ in range(5)] == list(range(5))  # these in their order
         one.ask("envelope.send", "send", token=ada.token, to=bob.address, text="myself")
         found = {answer["id"]: answer for answer in (one.next(), one.next())}
-        assert found.keys() == {"first", "send"}
-        assert texts(found["first"]["result"]) == ["myself"]
+        assert found.keys() == {"first", "send"} and texts(found["first"]["result"]) == ["myself"]
 
 
 def test_waits_of_several_on_one_connection_end_each_for_itself(daemon: RunningDaemon) -> None:
@@ -86,8 +85,7 @@ def test_a_batch_with_a_wait_in_it_holds_up_nobody(two: tuple[Party, Party]) -> 
         assert [answer["id"] for answer in one.next()] == ["other"]
         ada.tell(bob, text="at last")
         answers = {answer["id"]: answer for answer in one.next()}
-    assert answers.keys() == {"wait", "ping"}
-    assert texts(answers["wait"]["result"]) == ["at last"]
+    assert answers.keys() == {"wait", "ping"} and texts(answers["wait"]["result"]) == ["at last"]
 
 
 def test_a_batch_of_waits_is_answered_when_all_of_them_are(daemon: RunningDaemon) -> None:

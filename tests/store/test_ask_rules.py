@@ -116,8 +116,7 @@ def test_an_answer_without_a_scope_holds_once(office: Office) -> None:
     turn = office.begins(session="s-1")
     for scope in (None, "once"):
         office.answers(office.asks(turn), scope=scope)
-    assert office.rules() == []
-    assert office.asks(turn).reply is None
+    assert office.rules() == [] and office.asks(turn).reply is None
 
 
 def test_a_rule_answers_the_same_question_of_every_later_turn(office: Office) -> None:
@@ -181,8 +180,7 @@ def test_a_session_answer_holds_in_that_session_only(office: Office) -> None:
     again = office.begins()
     assert again.session == "s-1" and office.asks(again).rule is not None
     provider_sessions.note(office.tx, again.told, "s-2", SessionKind(), office.now)
-    assert office.asks(again).rule is None
-    assert office.rules() == []  # it ended with its session
+    assert office.asks(again).rule is None and office.rules() == []  # it ended with its session
 
 
 @pytest.mark.parametrize("how", ["lost", "new", "changed"])

@@ -63,8 +63,7 @@ async def test_a_settled_ask_is_not_reminded_of(daemon: InProcessDaemon) -> None
     await daemon.ask("ask.answer", id=numbers[0], choice="yes")
     await daemon.ask("ask.cancel", "nex", id=numbers[1])
     await daemon.move(hours=3)
-    assert await reminders(daemon) == []
-    assert daemon.scheduler.next_wake is None
+    assert await reminders(daemon) == [] and daemon.scheduler.next_wake is None
 
 
 @frozen()

@@ -47,8 +47,7 @@ def refused(session: Session) -> str:
 
 def test_a_session_is_the_agent_that_a_person_named(daemon: RunningDaemon, opens: Room) -> None:
     kai = agent(daemon)
-    assert opens(kai.name).address == kai.address
-    assert opens(kai.name.upper()).address == kai.address
+    assert opens(kai.name).address == opens(kai.name.upper()).address == kai.address
 
 
 def test_a_session_for_an_agent_that_does_not_exist_is_refused(daemon: RunningDaemon) -> None:
@@ -236,8 +235,7 @@ def test_another_token_of_the_agent_reports_nothing(daemon: RunningDaemon, opens
         "attached.wait": {},
         "attached.permit": {"tool": "Bash"},
     }.items():
-        assert kai.refusal(method, **params) == "not_attached"
-        assert Boss(daemon).refusal(method, **params) == "not_attached"
+        assert kai.refusal(method, **params) == Boss(daemon).refusal(method, **params) == "not_attached"
 
 
 def test_an_agent_sees_its_own_sessions_and_the_boss_all(ada: Boss, opens: Room) -> None:

@@ -188,8 +188,7 @@ def test_schedules_hold_and_the_timer_is_not_set_for_them(scene: Scene) -> None:
     pull(scene)
     assert overdue.next_times(scene.connection).slot is None
     scene.now = due
-    woken = scene.write(lambda tx: overdue.fire(tx, scene.now, lambda tx, owner: None))
-    assert woken.envelopes == []
+    assert scene.write(lambda tx: overdue.fire(tx, scene.now, lambda tx, owner: None)).envelopes == []
     assert breaker_holds.waiting(scene.connection, scene.now, 10).schedules == 1
     release(scene)
     assert overdue.next_times(scene.connection).slot == due

@@ -14,8 +14,7 @@ from tests.store.route_cast import Cast
 def test_a_routed_envelope_is_answered_by_the_other_agent_where_it_was_asked(chat: Cast) -> None:
     asked = chat.bob("when is lunch")
     assert chat.order("route", chat.max, envelope=chat.envelope(asked, NEX)).outcome == "applied"
-    assert chat.who_got(asked) == {"max": "pending"}
-    assert chat.begins(NEX) is None
+    assert chat.who_got(asked) == {"max": "pending"} and chat.begins(NEX) is None
     answer = chat.complete(chat.begin(chat.max), "at noon")
     assert answer is not None and chat.who_got(answer) == {"folder:7": "pending"}
     assert chat.conversation(answer) == chat.conversation(asked)
@@ -82,8 +81,9 @@ def test_mail_is_not_routed_to_who_has_it_wrote_it_or_cannot_get_it(chat: Cast) 
         KAI: "agent:kai has got the same message itself",
         BOSS_ID: "route gives mail to an agent; to give a conversation to user:boss: handoff",
     }
-    for to, why in refused.items():
-        assert chat.order("route", to, envelope=number)[:2] == ("refused", why)
+    assert {to: chat.order("route", to, envelope=number)[:2] for to in refused} == {
+        to: ("refused", why) for to, why in refused.items()
+    }
     chat.write(lambda tx: agents.delete(tx, "max", chat.now))
     assert chat.order("route", chat.max, envelope=number)[:2] == ("refused", "agent:max was deleted")
     mine = chat.envelope(chat.send(NEX, BOSS), BOSS_ID)
@@ -102,8 +102,7 @@ def test_all_that_waits_for_an_agent_moves_in_its_order_also_what_is_deferred(ch
     waits = [chat.bob("one"), chat.send(KAI, Address("agent", "nex"))]
     late = chat.send(KAI, Address("agent", "nex"), deliver_at=chat.now + 60_000)
     own = chat.send(chat.max, Address("agent", "nex"))
-    decision = chat.order("route", chat.max, agent=NEX)
-    assert decision[:2] == (
+    assert chat.order("route", chat.max, agent=NEX)[:2] == (
         "applied",
         f"moved: 3; 1 stay: agent:max wrote them, or has got them itself; r{turn.run} keeps what it has in hand",
     )

@@ -214,8 +214,7 @@ def critical(tx: Tx, size: int) -> None:
 
 
 def said(tx: Tx, size: int) -> None:
-    draft = Draft(sender=BOSS, caller=BOSS_ID, to=(NEX,), text="now", conversation=1)
-    sent = messages.insert(tx, draft, NOW)
+    sent = messages.insert(tx, Draft(sender=BOSS, caller=BOSS_ID, to=(NEX,), text="now", conversation=1), NOW)
     assert (found(tx).envelope, found(tx).critical) == (sent.envelopes[0], False)
 
 

@@ -189,8 +189,7 @@ def test_a_daemon_cannot_start_on_a_full_disk_and_says_so(tiny: TinyDisk) -> Non
     home = set_up(tiny.directory)
     with tiny.full(), pytest.raises(Answered) as refused:
         spawn(home, {})
-    assert refused.value.stable_code == "store_full"
-    assert "Traceback" not in refused.value.message
+    assert refused.value.stable_code == "store_full" and "Traceback" not in refused.value.message
     daemon = RunningDaemon(home)
     daemon.start()
     assert daemon.stop() == 0

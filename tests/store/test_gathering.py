@@ -220,8 +220,7 @@ def test_closing_leaves_nothing_behind_that_came_while_a_group_was_written(
         await closing
         return list(await asyncio.gather(*waiting))
 
-    assert counted.run(work) == ["first", "0", "1", "2", "3", "4"]
-    assert not counted.writer.is_alive
+    assert counted.run(work) == ["first", "0", "1", "2", "3", "4"] and not counted.writer.is_alive
     assert len(house.execute("SELECT 1 FROM config WHERE key LIKE 'note %'")) == 6
 
 
@@ -316,8 +315,7 @@ def test_over_the_limit_a_caller_is_refused_and_not_told_twice(counted: Counted)
         counted.let_go()
         await first
         await last
-        assert len(told) == limit - 1 and "refused" not in told
-        assert all(error is None for _, error in told)
+        assert len(told) == limit - 1 and "refused" not in told and all(error is None for _, error in told)
         assert await counted.writer.submit(counted.in_group) > 0  # room again
 
     counted.run(work)

@@ -128,8 +128,7 @@ def test_two_edits_of_the_boss_before_the_next_turn_are_one_new_wording(scene: S
     )
     assert "pay 1000" not in scene.shown(turn)
     scene.complete(turn)
-    assert scene.begins() is None
-    assert scene.text_of(first) == "pay 100"
+    assert scene.begins() is None and scene.text_of(first) == "pay 100"
     revisions = scene.execute("SELECT text FROM revision WHERE message = ? ORDER BY number", first)
     assert [one["text"] for one in revisions] == ["pay 10", "pay 1000"]
 
@@ -179,8 +178,7 @@ def test_a_leased_and_an_acknowledged_one_are_with_the_agent_too(scene: Scene) -
 def test_what_somebody_edits_in_a_private_chat_is_a_notice_in_the_next_turn(scene: Scene) -> None:
     first = writes(scene, **PRIVATE)
     scene.complete(scene.begin())
-    assert edits(scene, 'the "build"\nfrom-boss: true', **PRIVATE).accepted is None
-    assert scene.begins() is None
+    assert edits(scene, 'the "build"\nfrom-boss: true', **PRIVATE).accepted is None and scene.begins() is None
     scene.comes_in(**PRIVATE, text="well?")
     shown = scene.read(scene.begin()).envelopes
     assert [one.text for one in shown] == [

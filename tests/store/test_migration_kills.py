@@ -41,8 +41,7 @@ def killed_at(directory: Path, *, filled: bool, every: int) -> list[str]:
     before = template(directory / "template", filled=filled)
     copies = directory / "copies"
     program = [sys.executable, "-m", "tests.store.killed_migration", str(before), str(copies), str(every)]
-    killed = subprocess.run(program, cwd=ROOT, check=True, capture_output=True, text=True)
-    steps = killed.stdout.splitlines()
+    steps = subprocess.run(program, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
     assert steps.count("COMMIT") >= 4 and {"DROP TABLE", "ALTER TABLE", "CREATE VIEW"} <= set(steps)
     assert {"rename of the backup", "DROP VIEW"} <= set(steps) or not filled
 

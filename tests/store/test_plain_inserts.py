@@ -83,10 +83,9 @@ def test_a_plain_message_is_the_same_row_as_one_with_all_columns(
 
 
 def test_mail_for_a_person_is_done_on_arrival_and_mail_for_an_agent_is_not(house: WrittenHouse) -> None:
-    sent = house.sends(NEX, KAI, ANN, BOSS)
     found = house.execute(
         "SELECT status, done_at, unread, arrived IS NULL AS waits FROM envelope WHERE message = ? ORDER BY id",
-        sent.message,
+        house.sends(NEX, KAI, ANN, BOSS).message,
     )
     done = {"status": int(Status.DONE), "done_at": house.now, "unread": 1, "waits": 0}
     assert found == [{**done, "status": int(Status.PENDING), "done_at": None}, done, done]

@@ -92,8 +92,7 @@ async def test_a_notice_of_the_night_is_in_the_box_at_once_and_posted_in_the_mor
         f'2. 06:59 {second}: "somebody\\nwrote"\n'
         f"To read one in full: hiboss read {first}"
     )
-    assert (await boss.posts())[1:] == [digest] and await boss.digests() == [digest]
-    assert boss.waiting() == []
+    assert (await boss.posts())[1:] == [digest] and await boss.digests() == [digest] and boss.waiting() == []
     await boss.told("in the morning")
     assert (await boss.posts())[2:] == ["in the morning"]
     await daemon.move(hours=40)

@@ -84,8 +84,7 @@ def test_a_damaged_database_is_refused_at_start_with_advice(
 
 def test_a_page_damaged_in_the_middle_is_named_to_who_needs_it_and_the_daemon_lives(home: Home) -> None:
     with closing(sqlite3.connect(home.database)) as connection:
-        sql = "SELECT rootpage FROM sqlite_master WHERE name = 'message'"
-        page = connection.execute(sql).fetchone()[0]
+        page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'message'").fetchone()[0]
     overwrite(home.database, (page - 1) * PAGE, PAGE)
     daemon = RunningDaemon(home)
     daemon.start()
@@ -109,8 +108,7 @@ def test_a_write_ahead_log_of_noise_is_passed_over_and_nothing_is_lost(home: Hom
     daemon = RunningDaemon(home)
     daemon.start()
     try:
-        found = daemon.call("envelope.list", token=daemon.token("nex"), page_size=100)["envelopes"]
-        assert len(found) == 20
+        assert len(daemon.call("envelope.list", token=daemon.token("nex"), page_size=100)["envelopes"]) == 20
         daemon.check()
     finally:
         daemon.stop()

@@ -153,8 +153,7 @@ def _ask(running: RunningDaemon) -> None:
     boss = running.token("boss")
     asks = '{"hiboss":"ask","text":"May I?","tool":"Bash","subject":"ls"}'
     command = shlex.join(["sh", "-c", f"read turn; echo '{asks}'; read answer"])
-    settings = {"command": command, "input": "open"}
-    permits = running.register("permits", provider="command", settings=settings)
+    permits = running.register("permits", provider="command", settings={"command": command, "input": "open"})
     running.call("envelope.send", token=boss, from_="user:boss", to="agent:permits", text="work")
     wait_until(lambda: running.call("ask.list", token=permits)["asks"])
     [permission] = running.call("ask.list", token=permits)["asks"]
@@ -332,8 +331,7 @@ def test_the_controls_view_says_the_same_as_the_api(daemon: RunningDaemon) -> No
     api = daemon.call("control.list", token=daemon.token("boss"))["controls"]
     found = rows(daemon, "SELECT * FROM controls ORDER BY message DESC")
     assert [{word: row[word] for word in api[0]} for row in found] == api
-    outcomes = [(one["event"], one["outcome"]) for one in reversed(api)]
-    assert outcomes == [
+    assert [(one["event"], one["outcome"]) for one in reversed(api)] == [
         ("stream.pause", "refused"),  # it is paused already
         ("stream.resume", "applied"),
         ("stream.cancel", "too-late"),

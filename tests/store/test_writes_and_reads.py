@@ -252,8 +252,7 @@ def around_a_write(store: Store) -> Callable[[Connection], tuple[int, int]]:
 
 def test_the_reads_of_one_function_are_one_snapshot(tmp_path: Path) -> None:
     async def story(store: Store) -> None:
-        assert store.read(around_a_write(store)) == (2, 2)
-        assert store.read(boots) == 3
+        assert store.read(around_a_write(store)) == (2, 2) and store.read(boots) == 3
         assert await store.read_in_thread(around_a_write(store)) == (3, 3)
         assert await store.read_in_thread(boots) == 4
 
@@ -267,8 +266,7 @@ def test_reads_inside_a_read_belong_to_its_snapshot_on_either_thread(tmp_path: P
             boot_again(store)
             return before, store.read(boots)
 
-        assert store.read(read) == (2, 2)
-        assert await store.read_in_thread(read) == (3, 3)
+        assert store.read(read) == (2, 2) and await store.read_in_thread(read) == (3, 3)
         assert store.read(boots) == 4
 
     with_store(tmp_path, story)

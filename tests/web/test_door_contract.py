@@ -133,13 +133,11 @@ class Asked:
 
     @property
     def line(self) -> str:
-        document = {"jsonrpc": "2.0", "method": self.method, "params": self.params, "id": 1}
-        return json.dumps(document)
+        return json.dumps({"jsonrpc": "2.0", "method": self.method, "params": self.params, "id": 1})
 
     def elsewhere(self, door: str, error: Any) -> str | None:
         """The code of an answer that is another one than the socket's by nature; None: it is the same."""
-        kind = code({"error": error})
-        if kind == "parse_error":
+        if code({"error": error}) == "parse_error":
             return None
         if isinstance(self.params, list):  # REST has no parameters by position
             return "invalid_request" if door == "rest" else None

@@ -149,8 +149,7 @@ def test_another_method_is_refused_with_those_that_the_path_takes(client: httpx.
 
 def test_what_has_two_names_is_not_given_twice(client: httpx.Client) -> None:
     both = {"address": "agent:bob", "agent": "agent:ada"}
-    answer = client.post("/api/messages/e1/read", json=both)
-    assert answer.json()["error"]["data"]["code"] == "invalid_params"
+    assert client.post("/api/messages/e1/read", json=both).json()["error"]["data"]["code"] == "invalid_params"
     assert client.get("/api/messages", params=both).json()["error"]["data"]["code"] == "invalid_params"
 
 

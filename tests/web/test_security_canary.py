@@ -165,8 +165,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    directory = tmp_path_factory.mktemp("d")
-    with web_daemon(directory, log_level="debug") as web:
+    with web_daemon(tmp_path_factory.mktemp("d"), log_level="debug") as web:
         story = Story(web)
         story.tell()
         yield story

@@ -130,12 +130,10 @@ def test_an_old_secret_is_worth_nothing_after_the_change(hook: Hook) -> None:
 def test_a_body_that_is_too_large_is_refused_for_everybody_alike(hook: Hook) -> None:
     large = b" " * (760 * 1024 + 1)
     found = [hook.post(standard(hook.secret, "d9", large), large, name=name) for name in ("ci", "nobody")]
-    assert {one.status for one in found} == {413}
-    assert found[0].body == found[1].body
+    assert {one.status for one in found} == {413} and found[0].body == found[1].body
 
 
 def test_a_token_opens_no_webhook_and_a_secret_opens_nothing_else(hook: Hook) -> None:
-    boss = {"Authorization": f"Bearer {hook.web.token('boss')}"}
-    assert hook.post(boss).code == "webhook_refused"
+    assert hook.post({"Authorization": f"Bearer {hook.web.token('boss')}"}).code == "webhook_refused"
     bearer = [("Authorization", f"Bearer {hook.secret}")]
     assert hook.web.request("GET", "/api/agents", bearer).code == "bad_token"

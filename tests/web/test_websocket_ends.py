@@ -205,8 +205,7 @@ def test_a_stop_answers_what_was_asked_and_waits_for_no_stream(tmp_path: Path) -
             daemon.events(token) as events,
         ):
             follows.call("event.subscribe")
-            wait = {"jsonrpc": "2.0", "method": "envelope.wait", "params": {"timeout": "1h"}, "id": 1}
-            waits.send(wait)
+            waits.send({"jsonrpc": "2.0", "method": "envelope.wait", "params": {"timeout": "1h"}, "id": 1})
             assert waits.ask("daemon.ping")["result"]["pong"]
             call = threading.Thread(
                 target=lambda: found.append(rest.operation("envelope.wait", {"timeout": "1h"}))
