@@ -55,8 +55,7 @@ def test_every_adapter_of_ours_is_held_against_the_contract(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["../in/x.txt", "e1.txt/../../x", ".taken", "", "e1.txt\x00", "secret.txt"])
 async def test_a_folder_changes_only_what_it_posted(tmp_path: Path, name: str) -> None:
-    rig = FolderRig(tmp_path)
-    async with started(rig) as adapter:
+    async with started(FolderRig(tmp_path)) as adapter:
         mine = tmp_path / "here" / "out" / "secret.txt"
         mine.write_text("of somebody else")
         with pytest.raises(EnvelopeError):

@@ -104,8 +104,7 @@ def test_two_agents_share_a_place_and_the_last_one_ends_it(daemon: RunningDaemon
     place.comes_in("u3", text="to the one that is left")
     assert len(first.list()) == 1
     assert len(second.list()) == 2
-    assert place.life() == ["start"]
-    assert place.unbind(second)["ended"] is True
+    assert place.life() == ["start"] and place.unbind(second)["ended"] is True
     assert place.life() == ["start", "stop"]
 
 
@@ -193,13 +192,11 @@ def test_with_an_agent_its_bindings_end_and_their_adapters_stop(
     number = own.send("never")
     boss(daemon).call("agent.delete", name=own.owner.name)
     assert own.life() == ["start", "stop"]
-    assert f"b{own.binding}" not in bindings(daemon)
-    assert boss(daemon).get(number)["status"] == "failed"
+    assert f"b{own.binding}" not in bindings(daemon) and boss(daemon).get(number)["status"] == "failed"
     assert own.owner.name not in bindings(daemon)[f"b{shared.binding}"]["agents"]
     assert shared.life() == ["start"]
     assert own.put_in_inbox("u1", text="to nobody").exists()
-    namesake = agent(daemon, own.owner.name)
-    assert namesake.refusal("envelope.send", to=own.address, text="x") == "not_bound"
+    assert agent(daemon, own.owner.name).refusal("envelope.send", to=own.address, text="x") == "not_bound"
     daemon.check()
 
 
@@ -212,8 +209,7 @@ def test_bindings_outlive_a_kill(daemon: RunningDaemon, tmp_path: Path) -> None:
     place.wait_for("after")
     assert place.life() == ["start", "start"]
     assert gone.life() == ["start", "stop"]
-    assert f"b{place.binding}" in bindings(daemon)
-    assert f"b{gone.binding}" not in bindings(daemon)
+    assert f"b{place.binding}" in bindings(daemon) and f"b{gone.binding}" not in bindings(daemon)
 
 
 def test_the_command_line_binds_lists_and_unbinds(daemon: RunningDaemon, tmp_path: Path) -> None:

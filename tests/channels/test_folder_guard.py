@@ -97,8 +97,7 @@ def test_a_hard_link_of_a_token_in_a_folder_becomes_no_message(folder: Folder) -
 
 def test_a_hard_link_with_the_name_of_an_unfinished_post_is_not_written_to(folder: Folder) -> None:
     """The next names in `out/` and `broken/` can be guessed."""
-    home = folder.daemon.home
-    token = Path(home.profile("nex"))
+    token = Path(folder.daemon.home.profile("nex"))
     secret = token.read_text()
     boss(folder.daemon).call("lane.pause", address=folder.address)
     (number,) = folder.owner.send(folder.address, text="posted")["ids"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hiboss.core.contracts.inbound import Digested, Inbound, NotYet, Update
+from hiboss.core.envelope import Attachment
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.channels.stored_updates import outcomes, received, rows, updates
 from tests.support.in_process_daemon import InProcessDaemon, frozen
@@ -219,8 +220,7 @@ def test_a_press_answers_the_post_that_has_the_button_before_slow_files_are_ther
     number = place.send("shall I?")
     place.wait_for_status(number, "done")
     gate = tmp_path / "gate"
-    slow = {"name": "a.txt", "content": "x", "gate": str(gate)}
-    place.put_in_inbox("u1", text="slow", downloads=[slow])
+    place.put_in_inbox("u1", text="slow", downloads=[{"name": "a.txt", "content": "x", "gate": str(gate)}])
     press = {"kind": "press", "act": True, "message": f"{number}.0", "author": {"name": "Ann", "id": "7"}}
     place.comes_in("u2", button="yes", **press)
     (answer,) = received(place)
@@ -243,8 +243,7 @@ def test_a_reaction_is_kept_with_its_update_and_makes_no_message(
     place.comes_in("u4", kind="ignored")
     (message,) = received(place)
     found = {one["update_id"]: one for one in updates(place)}
-    assert found["u2"]["outcome"] == "reacted"
-    assert found["u2"]["message"] == int(message["message"][1:])
+    assert (found["u2"]["outcome"], found["u2"]["message"]) == ("reacted", int(message["message"][1:]))
     assert json.loads(found["u2"]["raw"])["emoji"] == "👍"
     assert (found["u3"]["outcome"], found["u4"]["outcome"]) == ("ignored", "ignored")
 
@@ -358,8 +357,59 @@ async def test_albums_that_were_stored_long_before_do_not_wait_after_a_start(dae
 
 def test_the_time_counts_from_an_update_that_digest_was_given() -> None:
     given = [Update(id=number, chat="c", raw={}) for number in "123"]
-    assert NotYet(1).counts_from(given) == 0
-    assert NotYet(1, last=given[1]).counts_from(given) == 1
+    assert (NotYet(1).counts_from(given), NotYet(1, last=given[1]).counts_from(given)) == (0, 1)
     for last in (Update(id="9", chat="c", raw={}), "1"):
         with pytest.raises(ValueError, match="the last of NotYet must be an update that digest was given"):
             NotYet(1, last=last).counts_from(given)  # type: ignore[arg-type]
+
+
+# --- files and quotes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "safe"),
+    [
+        ("report.pdf", "report.pdf"),
+        ("../../etc/pass\nwd", "pass_wd"),
+        ("C:\\Users\\bob\\r\u202efdp.exe", "r_fdp.exe"),
+        ("..", "file"),
+    ],
+)
+def test_the_name_of_a_file_is_made_safe_and_what_the_platform_says_is_kept(
+    daemon: RunningDaemon, tmp_path: Path, given: str, safe: str
+) -> None:
+    place = Place(tmp_path).bound(daemon)
+    place.comes_in("u1", text="see", downloads=[{"name": given, "content": "x", "id": "AgAD7"}])
+    [[file]] = [one["attachments"] for one in received(place)]
+    assert (file["name"], file["filename"]) == (safe, given)
+    assert (file["source"], file["scripted_file_id"]) == ("scripted", "AgAD7")
+    assert Path(file["path"]).read_text() == "x"
+
+
+def test_a_plain_path_says_nothing_more_than_its_name(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = Place(tmp_path).bound(daemon)
+    place.comes_in("u1", text="see", downloads=[{"name": "a.txt", "content": "x"}])
+    [[file]] = [one["attachments"] for one in received(place)]
+    assert set(file) == {"name", "path", "size", "mime", "sha256"} and file["mime"] == "text/plain"
+
+
+def test_an_attachment_is_stored_and_read_back_as_it_was() -> None:
+    plain = Attachment(name="a", sha256="ab", size=1, mime="text/plain", file="ab/ab")
+    full = Attachment(
+        name="a", sha256="ab", size=1, mime="text/plain", file="ab/ab",
+        source="telegram", filename="../a", platform_id="AgAD7",
+    )  # fmt: skip
+    assert full.facts()["telegram_file_id"] == "AgAD7"
+    assert [Attachment.of(one.facts()) for one in (plain, full)] == [plain, full]
+
+
+def test_a_quote_is_shown_with_and_without_a_known_message(daemon: RunningDaemon, tmp_path: Path) -> None:
+    place = Place(tmp_path).bound(daemon)
+    place.comes_in("u1", text="lunch at noon, or at one?", message="m1")
+    place.comes_in("u2", text="yes", reply_to="m1", quote="at one")
+    place.comes_in("u3", text="no", reply_to="m0", quote="long ago")
+    place.comes_in("u4", text="look", forwarded="Eve")
+    shown = place.owner.call("turn.preview")["text"]
+    first = received(place)[0]["message"]
+    assert f'\nin-reply-to: {first} "at one"\n' in shown
+    assert '\nquotes: "long ago"\n' in shown and '\nforwarded-from: "Eve"\n' in shown

@@ -188,8 +188,7 @@ def test_secrets_in_the_errors_of_adapters_are_shown_to_nobody(daemon: RunningDa
     place = bound(Place(tmp_path, kind="talkative"), daemon)
     place.wait_for_state("failed")
     assert place.shown()["last_error"] == "RuntimeError: GET https://example.org/hba_…/getMe: 404"
-    bindings = place.owner.call("agent.bindings")
-    assert SECRET not in json.dumps([bindings, boss(daemon).call("daemon.status")])
+    assert SECRET not in json.dumps([place.owner.call("agent.bindings"), boss(daemon).call("daemon.status")])
     place.send("x")
     assert SECRET not in json.dumps(boss(daemon).call("lane.list"))
     assert SECRET not in Path(daemon.home.log_file).read_text()
@@ -277,9 +276,8 @@ class Watched:
         self.facts: list[Fact] = []
         self.told: list[str] = []
         self.taken: list[Update] = []
-        registry = Registry(["hiboss.testing.scripted_adapter", "tests.support.faulty_adapters"])
         self.supervisor = Supervisor(
-            registry,
+            Registry(["hiboss.testing.scripted_adapter", "tests.support.faulty_adapters"]),
             self.facts.append,
             self._take,
             self._running,
@@ -318,8 +316,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch, *seconds: float) -> None:
 
 
 def test_pauses_grow_from_a_second_to_minutes() -> None:
-    assert list(PAUSES) == sorted(set(PAUSES))
-    assert PAUSES[0] >= 1
+    assert list(PAUSES) == sorted(set(PAUSES)) and PAUSES[0] >= 1
     assert PAUSES[-1] >= 60
 
 
@@ -386,8 +383,7 @@ async def test_starts_and_failures_are_facts(tmp_path: Path, monkeypatch: pytest
         await happens(lambda: len(one.facts) == 2)
         failed, running = one.facts
         assert isinstance(failed, AdapterFailed) and failed.error == "the script refuses this start"
-        assert isinstance(running, AdapterRunning)
-        assert f"channel:{running.account}" == place.address
+        assert isinstance(running, AdapterRunning) and f"channel:{running.account}" == place.address
 
 
 @pytest.mark.parametrize("kind", ["noted", "clinging", "endless"])

@@ -157,8 +157,7 @@ class Terminal:
         status, self.printed, said = self._run(command)
         refused = _REFUSED.search(command)
         if refused:
-            wanted = exit_status(refused[1])
-            if status != wanted or f"code: {refused[1]}" not in said.splitlines():
+            if status != exit_status(refused[1]) or f"code: {refused[1]}" not in said.splitlines():
                 raise Drifted(f"{command}\nended with {status}, not refused as {refused[1]}:\n{said}")
         elif status != 0 or _WARNED.search(said):
             raise Drifted(f"{command}\nended with {status}:\n{said or self.printed}")

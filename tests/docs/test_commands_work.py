@@ -21,7 +21,7 @@ WITH_BLOCKS = [path for path in pages.written() if Page.read(path).blocks("sh", 
 
 
 def test_the_pages_with_commands_are_those_expected() -> None:
-    expected = {
+    assert {
         "README.md",
         "docs/quickstart.md",
         "docs/permissions.md",
@@ -34,8 +34,7 @@ def test_the_pages_with_commands_are_those_expected() -> None:
             f"docs/{name}.md"
             for name in ("mailboxes", "lists", "groups", "receipts", "metrics", "web", "mcp")
         ),
-    }
-    assert expected <= set(WITH_BLOCKS)
+    } <= set(WITH_BLOCKS)
 
 
 @pytest.mark.parametrize("path", WITH_BLOCKS)
@@ -53,8 +52,7 @@ def test_a_page_uses_a_home_of_its_own_and_stops_its_daemon(path: str) -> None:
     lines = [line for block in Page.read(path).blocks("sh") for line in block.body.splitlines()]
     assert lines[0].startswith('export HIBOSS_HOME="$(mktemp -d)"')
     assert lines[1].startswith(("hiboss up --detach", "make up ARGS=--detach"))
-    assert lines[-2] == "hiboss daemon stop"
-    assert lines[-1].startswith("unset HIBOSS_HOME")
+    assert lines[-2] == "hiboss daemon stop" and lines[-1].startswith("unset HIBOSS_HOME")
 
 
 def test_make_up_prints_the_second_command_of_the_readme(tmp_path: Path) -> None:

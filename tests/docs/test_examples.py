@@ -58,8 +58,7 @@ def test_the_check_itself_finds_a_parameter_and_a_field_without_a_description() 
         empty: Annotated[str, Field(description=" ")]
         full_name: Annotated[str, Field(description="full name")]
 
-    made = replace(REGISTRY["daemon.ping"], params=Asked, result=Answered)
-    assert sorted(undescribed(made)) == [
+    assert sorted(undescribed(replace(REGISTRY["daemon.ping"], params=Asked, result=Answered))) == [
         "field Inner · deep",
         "field empty",
         "field full_name",

@@ -91,12 +91,9 @@ def test_a_reference_names_everything(path: str, wanted: object) -> None:
 
 def test_the_references_have_a_heading_for_every_command_operation_and_section() -> None:
     text = {name: (ROOT / f"docs/reference/{name}.md").read_text() for name in ("cli", "rpc", "settings")}
-    for command in vocabulary.flags():
-        assert f"\n## {command}\n" in text["cli"]
-    for operation in checks.REGISTRY:
-        assert f"\n### {operation}\n" in text["rpc"]
-    for section in SECTIONS:
-        assert f"\n## {section}\n" in text["settings"]
+    assert not [one for one in vocabulary.flags() if f"\n## {one}\n" not in text["cli"]]
+    assert not [one for one in checks.REGISTRY if f"\n### {one}\n" not in text["rpc"]]
+    assert not [one for one in SECTIONS if f"\n## {one}\n" not in text["settings"]]
 
 
 def test_every_field_of_the_contracts_is_explained() -> None:
@@ -108,8 +105,7 @@ def test_every_field_of_the_contracts_is_explained() -> None:
     }
     assert found["Inbound.sent_at"].startswith("milliseconds since 1970")  # beside it
     assert found["Update.act"].startswith("Of the kind press")  # above it
-    assert len(found) > 80
-    assert [name for name, says in found.items() if len(says.split()) < 2] == []
+    assert len(found) > 80 and [name for name, says in found.items() if len(says.split()) < 2] == []
 
 
 def test_the_example_with_everything_uncommented_gives_the_defaults(tmp_path: Path) -> None:
@@ -171,10 +167,9 @@ def test_the_route_states_about_as_many_lines_as_there_are() -> None:
 
 
 def test_the_page_about_http_names_exactly_the_routes_that_there_are() -> None:
-    rows = re.findall(
+    assert re.findall(
         r"^\| `([A-Z]+) (/api/\S+)` \| `([\w.]+)` \|$", Page.read("docs/web.md").text, re.MULTILINE
-    )
-    assert rows == [(one.method, one.path, one.operation) for one in ROUTES]
+    ) == [(one.method, one.path, one.operation) for one in ROUTES]
 
 
 def test_the_words_of_the_glossary_are_sorted_and_explained_once() -> None:
@@ -185,7 +180,6 @@ def test_the_words_of_the_glossary_are_sorted_and_explained_once() -> None:
         for heading in [part.partition("\n")[0]]
         if heading.startswith(("Words", "Planned"))
     }
-    for found in words.values():
-        assert len(found) > 1 and found == sorted(found)
+    assert all(len(found) > 1 and found == sorted(found) for found in words.values())
     every = [word for found in words.values() for word in found]
     assert len(every) == len(set(every)) > 60

@@ -24,11 +24,9 @@ from tests.docs.pages import Page
 def example(page: str, name: str, old: str = "", new: str = "") -> Any:
     """Return a module that a page writes with `cat`, with one change."""
     found = re.search(rf"^cat > {name}\.py <<'PYTHON'\n(.*?)^PYTHON$", Page.read(page).text, re.S | re.M)
-    assert found is not None
-    assert old in found[1]
+    assert found is not None and old in found[1]
     module = ModuleType(name)
-    code = compile(found[1].replace(old, new), f"{page}:{name}.py", "exec", dont_inherit=True)
-    exec(code, vars(module))
+    exec(compile(found[1].replace(old, new), f"{page}:{name}.py", "exec", dont_inherit=True), vars(module))
     return module
 
 

@@ -18,8 +18,7 @@ from hiboss.core.contracts.failures import AccountError, EnvelopeError, LaneErro
 from hiboss.testing.adapter_contract import FullAdapterContract
 from hiboss.testing.adapter_rig import FullRig
 from hiboss.testing.adapter_steps import check, started, until
-from tests.channels.telegram.taken_updates import Taker, polling_adapter
-from tests.channels.telegram.telegram_rig import TelegramRig
+from tests.channels.telegram.telegram_rig import Taker, TelegramRig, polling_adapter
 
 
 def checked(rig: TelegramRig) -> Checked:

@@ -316,8 +316,7 @@ def test_a_press_of_something_else_is_ignored(query: dict[str, Any]) -> None:
 def test_a_reaction_says_all_that_the_person_has_put_there(new: list[Any], emojis: tuple[str, ...]) -> None:
     change = {"chat": GROUP, "message_id": 3, "user": ADA, "new_reaction": new, "old_reaction": []}
     found = means({"update_id": 1, "message_reaction": change})
-    assert (found.kind, found.message, found.emojis) == ("reaction", "3", emojis)
-    assert found.author.id == "7"
+    assert (found.kind, found.message, found.emojis, found.author.id) == ("reaction", "3", emojis, "7")
 
 
 def test_a_reaction_of_a_chat_is_of_no_person() -> None:
@@ -407,8 +406,7 @@ def test_no_update_makes_it_raise() -> None:
 def _look(raw: Any) -> None:
     found = decode.update(raw, 0, ME)
     assert found.id and found.chat
-    assert not set(found.chat) & set(" :/")
-    assert json.loads(json.dumps(found.raw)) == found.raw
+    assert not set(found.chat) & set(" :/") and json.loads(json.dumps(found.raw)) == found.raw
     assert decode.album(found.raw) in (None, "9", "text")
     file(decode.message_of(raw))
 

@@ -15,8 +15,7 @@ from hiboss.channels.telegram.adapter import TelegramAdapter
 from hiboss.core.contracts.failures import AccountError, LaneError
 from hiboss.core.contracts.inbound import Digested, Inbound, NotYet, ReceivedFile
 from hiboss.testing.adapter_steps import until
-from tests.channels.telegram.taken_updates import Taker, polling_adapter
-from tests.channels.telegram.telegram_rig import TelegramRig
+from tests.channels.telegram.telegram_rig import Taker, TelegramRig, polling_adapter
 
 Story = Callable[[TelegramAdapter, Taker], Coroutine[Any, Any, None]]
 
@@ -111,8 +110,7 @@ def test_a_file_that_is_larger_than_the_server_says_is_not_fetched_to_its_end(
 ) -> None:
     rig.ada.sends_document(rig.private, "liar.bin", b"x" * (21 * 1024 * 1024), size=5)
     (found,) = digested(rig, tmp_path)
-    assert found.files == ()
-    assert "liar.bin" in str(found.note)
+    assert found.files == () and "liar.bin" in str(found.note)
     assert [one for one in tmp_path.rglob("liar.bin")] == []
 
 
@@ -126,8 +124,7 @@ def test_a_file_that_vanished_is_tried_again_and_left_out_at_the_last_try(
             await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=False)
         assert not isinstance(caught.value, AccountError)
         found = await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=True)
-        assert isinstance(found, Digested)
-        assert (found.inbound.text, found.inbound.files) == ("look", ())
+        assert isinstance(found, Digested) and (found.inbound.text, found.inbound.files) == ("look", ())
         assert "notes.txt could not be fetched" in str(found.inbound.note)
 
     after_intake(rig, story)
@@ -157,8 +154,7 @@ def test_a_server_in_trouble_is_no_try(
             await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=True)
         failing.clear()
         found = await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=True)
-        assert isinstance(found, Digested)
-        assert contents(found.inbound) == [("notes.txt", b"notes")]
+        assert isinstance(found, Digested) and contents(found.inbound) == [("notes.txt", b"notes")]
 
     after_intake(rig, story)
 
@@ -174,8 +170,7 @@ def test_a_slow_file_holds_up_no_other_and_no_poll(rig: TelegramRig, tmp_path: P
         rig.command("stop", "")
         await until(lambda: len(take.updates) == 3)
         found = await adapter.digest(take.updates[1:], str(tmp_path), waited=False, last_try=False)
-        assert isinstance(found, Digested)
-        assert contents(found.inbound) == [("quick.txt", b"quick")]
+        assert isinstance(found, Digested) and contents(found.inbound) == [("quick.txt", b"quick")]
         assert not slow.done()
         slow.cancel()
         await asyncio.wait([slow])
@@ -238,8 +233,7 @@ def test_a_late_part_is_a_message_of_its_own(rig: TelegramRig, tmp_path: Path) -
         album.add(b"two", "late")
         await until(lambda: len(take.updates) == 2)
         late = await adapter.digest(take.updates[1:], str(tmp_path), waited=True, last_try=False)
-        assert isinstance(first, Digested)
-        assert isinstance(late, Digested)
+        assert isinstance(first, Digested) and isinstance(late, Digested)
         assert [first.inbound.text, late.inbound.text] == ["first", "late"]
 
     after_intake(rig, story)
@@ -252,8 +246,7 @@ def test_an_album_keeps_what_can_be_fetched_and_says_what_is_missing(
     album.add(("one.txt", b"one"))
     album.add(("two.txt", b"two")).files[-1].vanish()
     (found,) = digested(rig, tmp_path, waited=True, last_try=True)
-    assert contents(found) == [("one.txt", b"one")]
-    assert "two.txt" in str(found.note)
+    assert contents(found) == [("one.txt", b"one")] and "two.txt" in str(found.note)
 
 
 def test_an_edit_of_a_caption_of_an_album_leaves_its_files_alone(rig: TelegramRig, tmp_path: Path) -> None:
@@ -287,8 +280,7 @@ def test_what_the_program_prints_is_the_text_and_the_voice_stays(rig: TelegramRi
     rig.ada.sends_audio(rig.private, b"ID3", "song.mp3")
     found = digested(rig, tmp_path)
     assert [one.text for one in found] == ["you said hello", "note\n\nyou said more", ""]
-    assert [one.note for one in found] == [None] * 3
-    assert contents(found[0])[0][1] == b"hello"
+    assert ([one.note for one in found], contents(found[0])[0][1]) == ([None] * 3, b"hello")
 
 
 def test_the_program_gets_no_secret_of_hiboss(
@@ -316,8 +308,7 @@ def test_a_program_that_fails_leaves_the_voice_with_a_note(
     program(rig, tmp_path, body)
     rig.ada.sends_voice(rig.private, b"hello")
     (found,) = digested(rig, tmp_path)
-    assert (found.text, len(found.files)) == ("", 1)
-    assert why in str(found.note)
+    assert (found.text, len(found.files)) == ("", 1) and why in str(found.note)
 
 
 @pytest.mark.parametrize(
@@ -341,8 +332,7 @@ def test_a_program_that_hangs_is_ended(
     program(rig, tmp_path, "time.sleep(600)")
     rig.ada.sends_voice(rig.private, b"hello")
     (found,) = digested(rig, tmp_path)
-    assert "did not end within 0.05 seconds" in str(found.note)
-    assert len(found.files) == 1
+    assert "did not end within 0.05 seconds" in str(found.note) and len(found.files) == 1
 
 
 async def test_what_the_program_started_ends_with_it(tmp_path: Path) -> None:

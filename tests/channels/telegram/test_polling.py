@@ -14,8 +14,7 @@ from hiboss.core import clock
 from hiboss.core.contracts.failures import AccountError
 from hiboss.core.errors import StoreFull
 from hiboss.testing.adapter_steps import until
-from tests.channels.telegram.taken_updates import Taker, polling_adapter
-from tests.channels.telegram.telegram_rig import TelegramRig
+from tests.channels.telegram.telegram_rig import Taker, TelegramRig, polling_adapter
 
 HOUR = 3_600_000
 
@@ -77,8 +76,7 @@ async def test_a_quiet_week_loses_nothing(rig: TelegramRig) -> None:
             rig.comes_in(str(number))
             await until(lambda number=number: len(take.updates) == number + 1)
             rig.api.advance(days=8)
-    assert take.texts == list("01234")
-    assert len({*take.ids}) == 5
+    assert (take.texts, len({*take.ids})) == (list("01234"), 5)
 
 
 async def test_an_era_goes_on_after_a_restart(rig: TelegramRig) -> None:

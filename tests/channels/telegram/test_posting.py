@@ -15,8 +15,7 @@ from hiboss.core.contracts.adapter import Adapter, Button, Command, Pace, Posted
 from hiboss.core.contracts.failures import AccountError, ChatMoved, EnvelopeError, LaneError, Refused
 from hiboss.testing.adapter_platform_rules import with_adapter
 from hiboss.testing.adapter_steps import posted
-from tests.channels.telegram.posted_letters import made_file, post_all
-from tests.channels.telegram.telegram_rig import TelegramRig
+from tests.channels.telegram.telegram_rig import TelegramRig, made_file, post_all
 
 BOLD = ({"type": "bold", "offset": 0, "length": 4},)
 RICH = Chunk("name", BOLD, "<table><tr><td>name</td></tr></table>")
@@ -253,8 +252,7 @@ async def test_what_is_refused_as_rich_goes_with_entities_and_then_plain(
     rig.fault("sendMessage", **NO_ENTITIES)
     await adapter.post(rig.letter(), 0, encode(RICH))
     await adapter.post(rig.letter(), 0, encode(RICH))  # one refusal says nothing about the next
-    assert forms(rig) == ["marked", "plain", "rich"]
-    assert rig.posted()[:2] == ["name", "name"]
+    assert (forms(rig), rig.posted()[:2]) == (["marked", "plain", "rich"], ["name", "name"])
 
 
 @pytest.mark.parametrize("html", ["<table><tr><td>open", "<nonsense>x</nonsense>"])
@@ -292,8 +290,7 @@ def test_an_old_server_is_asked_for_a_rich_post_once(old_rig: TelegramRig) -> No
     async def story(adapter: Adapter) -> None:
         for _ in range(3):
             await adapter.post(old_rig.letter(), 0, encode(RICH))
-        assert forms(old_rig) == ["marked"] * 3
-        assert len(old_rig.api.calls_of("sendRichMessage")) == 1
+        assert (forms(old_rig), len(old_rig.api.calls_of("sendRichMessage"))) == (["marked"] * 3, 1)
 
     with_adapter(old_rig, story)
 

@@ -44,8 +44,7 @@ def test_a_text_is_cut_at_paragraphs_before_lines_before_sentences_before_words(
     assert texts(lines, kind) == lines.split("\n")
     sentences = "a" * 1000 + " " + "b" * 2000 + "! " + "c" * 500 + " " + "d" * 2000
     assert texts(sentences, kind) == [sentences[:3002], sentences[3003:]]
-    words = "word " * 2000
-    assert all(set(one.split()) == {"word"} for one in texts(words, kind))
+    assert all(set(one.split()) == {"word"} for one in texts("word " * 2000, kind))
 
 
 def test_a_chunk_can_be_exactly_full() -> None:
@@ -73,8 +72,7 @@ def test_code_is_closed_and_begun_again_with_its_language_and_indentation() -> N
     for chunk in found:
         (entity,) = chunk.entities
         assert (entity["type"], entity["language"]) == ("pre", "python")
-        assert covered(chunk.text, entity) == chunk.text
-        assert chunk.text.startswith("    line")
+        assert covered(chunk.text, entity) == chunk.text and chunk.text.startswith("    line")
     assert "\n".join(one.text for one in found) == f"{CODE}\n{CODE}"
 
 

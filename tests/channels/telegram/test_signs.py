@@ -17,8 +17,7 @@ from hiboss.core.contracts.failures import AccountError, EnvelopeError, LaneErro
 from hiboss.core.contracts.inbound import Author
 from hiboss.testing.adapter_steps import Store, heard, started, until
 from hiboss.testing.bot_api.methods_changing import REACTIONS
-from tests.channels.telegram.taken_updates import Taker, polling_adapter
-from tests.channels.telegram.telegram_rig import TelegramRig
+from tests.channels.telegram.telegram_rig import Taker, TelegramRig, polling_adapter
 
 BOLD = ({"type": "bold", "offset": 0, "length": 3},)
 DRAFT, EDIT, GROUP_EDIT, OFF = Live("draft", 1.0), Live("edit", 1.5), Live("edit", 6.0), Live("off")
@@ -37,8 +36,7 @@ async def test_a_draft_grows_and_is_gone_when_the_answer_is_posted(
     ]
     assert all("entities" in one.params for one in rig.api.calls_of("sendMessageDraft"))
     await adapter.post(rig.letter(), 0, "hello")
-    assert rig.private.draft is None
-    assert rig.posted() == ["hello"]
+    assert (rig.private.draft, rig.posted()) == (None, ["hello"])
 
 
 async def test_a_draft_is_in_the_topic_of_its_place(rig: TelegramRig, adapter: Adapter) -> None:
@@ -50,8 +48,7 @@ async def test_a_draft_is_in_the_topic_of_its_place(rig: TelegramRig, adapter: A
 async def test_a_draft_whose_entities_are_refused_is_shown_plain(rig: TelegramRig, adapter: Adapter) -> None:
     rig.fault("sendMessageDraft", status=400, description="Bad Request: can't parse entities")
     await adapter.draft(rig.chat, 7, encode(Chunk("hel", BOLD)))
-    assert rig.private.drafts[-1].text == "hel"
-    assert adapter.live(rig.chat) == DRAFT
+    assert (rig.private.drafts[-1].text, adapter.live(rig.chat)) == ("hel", DRAFT)
 
 
 async def test_a_server_without_drafts_is_asked_once_for_all_chats(old_rig: TelegramRig) -> None:
@@ -73,8 +70,7 @@ async def test_a_chat_that_takes_no_drafts_is_asked_once(rig: TelegramRig, adapt
     for _ in range(2):
         with pytest.raises(Refused):
             await adapter.draft(rig.chat, 7, "hel")
-    assert len(rig.api.calls_of("sendMessageDraft")) == 1
-    assert adapter.live(rig.chat) == EDIT
+    assert (len(rig.api.calls_of("sendMessageDraft")), adapter.live(rig.chat)) == (1, EDIT)
     assert adapter.live("7") == DRAFT  # others are not affected
 
 

@@ -12,8 +12,7 @@ from hiboss.channels.telegram import bot_client
 from hiboss.channels.telegram.adapter import TelegramAdapter
 from hiboss.core.contracts.failures import AccountError, LaneError
 from hiboss.core.contracts.inbound import Digested
-from tests.channels.telegram.taken_updates import Taker
-from tests.channels.telegram.telegram_rig import TelegramRig
+from tests.channels.telegram.telegram_rig import Taker, TelegramRig
 from tests.channels.telegram.test_files import Story, after_intake, contents, digested, program
 
 pytestmark = pytest.mark.slow
@@ -66,8 +65,7 @@ def test_a_file_that_does_not_come_in_time_is_tried_again_before(rig: TelegramRi
         assert not isinstance(caught.value, AccountError)  # it counts as a try
         assert slow.hits == 1
         found = await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=False)
-        assert isinstance(found, Digested)
-        assert contents(found.inbound) == [("slow.bin", b"x" * 5000)]
+        assert isinstance(found, Digested) and contents(found.inbound) == [("slow.bin", b"x" * 5000)]
 
     with_little_time(rig, 2, story)
 
@@ -101,8 +99,7 @@ def test_the_time_of_a_digest_holds_also_when_the_settings_cannot_be_read_any_mo
         (rig.home / "config.toml").write_text("broken")
         rig.fault("file", bytes_per_second=100)
         found = await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=True)
-        assert isinstance(found, Digested)
-        assert "did not come within" in str(found.inbound.note)
+        assert isinstance(found, Digested) and "did not come within" in str(found.inbound.note)
 
     with_little_time(rig, 1, story)
 
@@ -125,8 +122,7 @@ def test_a_slow_part_of_an_album_does_not_cost_the_others(
         rig.fault("file", bytes_per_second=100)
         found = await adapter.digest(take.updates, str(tmp_path), waited=True, last_try=True)
         assert isinstance(found, Digested)
-        assert found.used(take.updates) == take.updates
-        assert found.inbound.text == "our trip"
+        assert (found.used(take.updates), found.inbound.text) == (take.updates, "our trip")
         missing = files.pop(slow)
         assert contents(found.inbound) == files
         assert f"the file {missing[0]} (2.9 KB) is missing: it did not come" in str(found.inbound.note)
@@ -144,12 +140,10 @@ def test_the_small_parts_of_an_album_are_fetched_first_and_all_stay_in_order(
 
     async def story(adapter: TelegramAdapter, take: Taker) -> None:
         found = await adapter.digest(take.updates, str(tmp_path), waited=True, last_try=False)
-        assert isinstance(found, Digested)
-        assert contents(found.inbound) == files
+        assert isinstance(found, Digested) and contents(found.inbound) == files
         rig.fault("file", bytes_per_second=1_000, times=None)
         found = await adapter.digest(take.updates, str(tmp_path), waited=True, last_try=True)
-        assert isinstance(found, Digested)
-        assert contents(found.inbound) == files[1:]
+        assert isinstance(found, Digested) and contents(found.inbound) == files[1:]
         assert "film.bin" in str(found.inbound.note)
 
     with_little_time(rig, 4, story)
@@ -172,8 +166,7 @@ def test_files_over_the_limit_of_attachments_are_named_in_the_note(rig: Telegram
     for number in range(4):
         album.add((f"{number}.txt", b"data" * (9 - number)), "caption" if number == 3 else "")
     (found,) = digested(rig, tmp_path, waited=True)
-    assert found.text == "caption"
-    assert [name for name, _ in contents(found)] == ["0.txt", "1.txt"]
+    assert (found.text, [name for name, _ in contents(found)]) == ("caption", ["0.txt", "1.txt"])
     why = "is missing: a message has at most 2 files (limits.attachments)"
     assert found.note == f"the file 2.txt (28 bytes) {why}; the file 3.txt (24 bytes) {why}"
 
@@ -182,8 +175,7 @@ def test_without_attachments_a_file_is_not_fetched(rig: TelegramRig, tmp_path: P
     configure(rig, "limits", "attachments = 0")
     rig.ada.sends_document(rig.private, "notes.txt", b"notes", caption="see")
     (found,) = digested(rig, tmp_path)
-    assert (found.text, found.files) == ("see", ())
-    assert "notes.txt" in str(found.note)
+    assert (found.text, found.files) == ("see", ()) and "notes.txt" in str(found.note)
     assert list(tmp_path.rglob("notes.txt")) == []
 
 
@@ -198,8 +190,7 @@ def test_a_program_that_hangs_longer_than_a_digest_may_take_leaves_the_voice_wit
 
     async def story(adapter: TelegramAdapter, take: Taker) -> None:
         found = await adapter.digest(take.updates, str(tmp_path), waited=False, last_try=False)
-        assert isinstance(found, Digested)
-        assert found.inbound.text == "words"
+        assert isinstance(found, Digested) and found.inbound.text == "words"
         assert [data for _, data in contents(found.inbound)] == [b"hello"]
         assert f"{Path(sys.executable).name} did not end within" in str(found.inbound.note)
 
