@@ -91,8 +91,7 @@ def test_nothing_is_remembered_for_a_tool_whose_input_is_not_told(rig: AcpRig) -
     call = {"kind": "edit", "title": "Write a.txt", "content": [diff, text]}
     _, run = take_planned(rig, {"ask": [[permission(call, "allow_once", "reject_once")]]}, choices=("allow",))
     [question] = run.questions
-    assert (question.tool, question.subject) == ("edit", "")
-    assert question.text == "May it use edit? Write a.txt"
+    assert (question.tool, question.subject, question.text) == ("edit", "", "May it use edit? Write a.txt")
     assert question.detail == "Write a.txt\n/w/a.txt\n-old\n+new\n\nin /w"
 
 
@@ -200,8 +199,7 @@ def test_a_free_text_that_is_required_is_the_comment_of_the_answer(
     request = form("Which one?", it={"type": kind})
     request["params"]["requestedSchema"]["required"] = ["it"]
     rig.plan({"ask": [[request]]})
-    run = asked(rig, Choice("answer", comment, "user:boss"))
-    assert run.questions[0].options == ("answer", "skip")
+    assert asked(rig, Choice("answer", comment, "user:boss")).questions[0].options == ("answer", "skip")
     assert rig.told() == [{"action": "accept", "content": {"it": value}}]
     asked(rig, Choice("skip", by="user:boss"))
     assert rig.told() == [{"action": "decline"}]

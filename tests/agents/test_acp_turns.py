@@ -59,8 +59,7 @@ def test_the_replay_of_a_loaded_session_is_not_shown(rig: AcpRig) -> None:
     )
     answer, run = take(rig, session="s-7")
     assert answer.text == run.shown == "the new answer"
-    assert not told(run, "tool") and not told(run, "thinking")
-    assert run.sessions == ["s-7"]
+    assert not told(run, "tool") and not told(run, "thinking") and run.sessions == ["s-7"]
 
 
 def test_an_agent_that_cannot_resume_has_no_session_to_lose(rig: AcpRig) -> None:
@@ -209,8 +208,7 @@ def test_a_tool_is_shown_once_its_input_is_known_and_with_its_result(rig: AcpRig
         chunk("done"),
     )
     assert answer.text == "done"
-    assert told(run, "tool") == ["ls -l", "Write note.txt"]
-    assert told(run, "tool_result") == ["a b", "failed"]
+    assert told(run, "tool") == ["ls -l", "Write note.txt"] and told(run, "tool_result") == ["a b", "failed"]
 
 
 def test_what_codex_prints_in_its_terminal_is_the_result_of_its_tool(rig: AcpRig) -> None:

@@ -107,8 +107,7 @@ def test_critical_mail_does_not_set_the_turn_of_a_session_aside(ada: Boss, sessi
 
 
 def test_a_message_that_is_changed_is_given_again(ada: Boss, session: Session) -> None:
-    envelope = taken(ada, session)
-    ada.call("message.edit", id=ada.get(envelope)["message"], text="how is the other build?")
+    ada.call("message.edit", id=ada.get(taken(ada, session))["message"], text="how is the other build?")
     assert "how is the other build?" in session.stop("All is green.")
     session.stop("That too.", active=True)
     assert texts(ada.heard(session)) == ["All is green.", "That too."]

@@ -93,8 +93,7 @@ else: print("heard: " + TEXTS[0])
 """)
     asked = ada.say_and_wait(kai, text="please")
     assert len(background(kai)) == 1
-    assert texts(ada.heard(kai)) == ["heard: an answer"]
-    assert ada.heard(kai)[0]["reply_to"] == asked["message"]
+    assert texts(ada.heard(kai)) == ["heard: an answer"] and ada.heard(kai)[0]["reply_to"] == asked["message"]
 
 
 def test_what_a_task_asks_of_others_never_becomes_a_task(team: Team, ada: Boss) -> None:

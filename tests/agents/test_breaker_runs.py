@@ -218,8 +218,7 @@ def test_a_person_still_reads_while_agents_that_fetch_their_mail_get_nothing(
     fetcher.change(mode="pull", provider="")
     number = ada.tell(fetcher)
     ada.call("breaker.pull")
-    assert fetcher.call("envelope.claim")["envelopes"] == []
-    assert fetcher.call("envelope.poll")["envelopes"] == []
+    assert fetcher.call("envelope.claim")["envelopes"] == fetcher.call("envelope.poll")["envelopes"] == []
     assert fetcher.call("envelope.wait", timeout="0.01s")["envelopes"] == []
     fetcher.send("user:boss", text="I am here")
     assert ada.call("envelope.wait", timeout="30s")["envelopes"]
@@ -246,8 +245,7 @@ def test_a_session_that_waits_for_mail_is_woken_by_go(
 
 def test_a_pull_and_a_release_are_the_bosss(daemon: RunningDaemon, ada: Boss, tmp_path: Path) -> None:
     worker = hire(daemon, tmp_path)
-    assert worker.refusal("breaker.pull") == "forbidden"
-    assert worker.refusal("breaker.release") == "forbidden"
+    assert worker.refusal("breaker.pull") == worker.refusal("breaker.release") == "forbidden"
     other = hire(daemon, tmp_path)
     ada.tell(other)
     other.program.begins()

@@ -269,8 +269,7 @@ async def test_tasks_in_the_background_use_the_same_budget_and_go_on_at_midnight
     # The result is a message for kai, and needs a turn.
     assert await facts(daemon, "tokens_today", "state", "due") == (40, "paused", 1)
     second = await idle_after_ask(daemon, "agent.background", "kai", task="two")
-    statuses = [(await daemon.get(one["ids"][0]))["status"] for one in (first, second)]
-    assert statuses == ["done", "pending"]
+    assert [(await daemon.get(one["ids"][0]))["status"] for one in (first, second)] == ["done", "pending"]
     await limit(daemon, daily_tokens=1000)
     await idle_after(daemon, hours=12)
     assert (await daemon.get(second["ids"][0]))["status"] == "done"

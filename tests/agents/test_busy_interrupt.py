@@ -55,8 +55,7 @@ def test_a_persons_new_message_ends_the_run_there_and_both_come_in_one_turn(
 ) -> None:
     old = nex.holding(ada.tell(nex, text="hold this"))
     new = ada.tell(nex, text="no, the other one")
-    assert nex.shown(2) == [old, new]
-    assert f"set-aside-for: {ada.get(new)['message']}" in nex.turn(2)
+    assert nex.shown(2) == [old, new] and f"set-aside-for: {ada.get(new)['message']}" in nex.turn(2)
     nex.goes_on_until_done(old, new)
     assert nex.history() == [("interrupted", "preempted", [old]), ("completed", None, [old, new])]
     assert nex.preempts() == [("agent:system", "applied", f"{new} was written by a person while it worked")]
@@ -80,8 +79,7 @@ def test_neither_agents_nor_other_conversations_nor_deferred_mail_end_a_run(
     first = kai.tell(nex, text="hold")
     nex.works()
     nex.goes_on_until_done(first, *[kai.tell(nex), ada.tell(nex), nex.tell(nex)])
-    assert "interrupted" not in {status for status, *_ in nex.history()}
-    assert nex.preempts() == []
+    assert "interrupted" not in {status for status, *_ in nex.history()} and nex.preempts() == []
     assert ada.get(later)["status"] == "pending"
 
 

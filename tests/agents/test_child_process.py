@@ -35,8 +35,7 @@ async def test_a_program_leads_a_session_and_a_group_of_its_own(program: Program
     ended = await hand.ends()
     assert (ended.status, ended.too_much_output) == (0, False)
     facts = lines(program, "facts")
-    assert facts[0].split() == [str(hand.pid)] * 2
-    assert facts[1] == str(program.directory)
+    assert facts[0].split() == [str(hand.pid)] * 2 and facts[1] == str(program.directory)
     assert program.pids == [hand.pid]
     assert hand.output.decode() == f"mark of {program.directory}\n"
     assert program.given == "a turn\n"
@@ -64,8 +63,7 @@ async def test_a_name_of_any_kind_breaks_no_look_at_processes(tmp_path: Path, na
     pid = await hand.start()
     try:
         await happens(lambda: stat in Path(f"/proc/{pid}/stat").read_bytes())
-        assert process_control.members(pid) == [pid]
-        assert process_control.members(os.getpid()) == []
+        assert process_control.members(pid) == [pid] and process_control.members(os.getpid()) == []
         assert process_control.started_at(pid) is not None
         await hand.end()
         assert process_control.members(pid) == []

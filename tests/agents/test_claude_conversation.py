@@ -130,8 +130,7 @@ assert hear() is None
 
 def test_a_program_that_ends_in_a_model_call_after_its_result_fails_the_turn(tmp_path: Path) -> None:
     call = 'say("stream_event", event={"type": "message_start", "message": {"id": "m"}})'
-    error = raised(TurnError, taken, tmp_path, f'takes_turn(); result("first"); {call}')
-    assert error.kind == "no_result"
+    assert raised(TurnError, taken, tmp_path, f'takes_turn(); result("first"); {call}').kind == "no_result"
 
 
 def test_input_stays_open_while_tasks_work_in_the_background(tmp_path: Path) -> None:

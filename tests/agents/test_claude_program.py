@@ -77,8 +77,7 @@ def test_what_cannot_be_run_is_not_found(tmp_path: Path) -> None:
         assert programs.locate("hbtool", environment) is None
     there.unlink()
     there.mkdir()
-    assert programs.locate("hbtool", environment) is None
-    assert programs.locate(str(there), environment) is None
+    assert programs.locate("hbtool", environment) is None and programs.locate(str(there), environment) is None
     assert programs.locate("hbtool", home(tmp_path, "bin:.")) is None  # relative to nothing
 
 
@@ -261,8 +260,7 @@ def test_the_program_is_no_part_of_a_claude_that_started_the_daemon() -> None:
 
 def test_no_file_is_read_because_a_text_names_it() -> None:
     given = {"CLAUDE_CODE_DISABLE_FILE_MENTIONS": "0"}
-    environment = arguments.environment(ClaudeSettings(), given)
-    assert environment["CLAUDE_CODE_DISABLE_FILE_MENTIONS"] == "1"
+    assert arguments.environment(ClaudeSettings(), given)["CLAUDE_CODE_DISABLE_FILE_MENTIONS"] == "1"
 
 
 def test_the_key_of_the_agent_is_given_by_the_environment_alone() -> None:
@@ -392,8 +390,7 @@ def test_a_claude_with_the_session_in_its_arguments_has_it_open(
     session = str(uuid.uuid4())
     script = tmp_path / "claude.py"
     script.write_text(WAITS)
-    arguments = [sys.executable, str(script), "--resume", session]
-    with begun(arguments) as process:
+    with begun([sys.executable, str(script), "--resume", session]) as process:
         assert saved_sessions.holder(environment, session) == f"claude (pid {process.pid})"
         assert saved_sessions.holder(environment, str(uuid.uuid4())) == ""
     assert saved_sessions.holder(environment, session) == ""

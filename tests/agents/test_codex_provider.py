@@ -185,8 +185,7 @@ def test_a_missing_workspace_stops_the_lane(codex: StandIn) -> None:
 
 
 def test_a_program_that_only_waits_for_the_network_is_ended(codex: StandIn) -> None:
-    turn = recorded(FIRST)
-    codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(turn)}}}, WAITING, WAITING]
+    codex.plan["turn/start"] = [{"result": {"turn": {"id": turn_of(recorded(FIRST))}}}, WAITING, WAITING]
     assert raised(LaneError, taken, codex).kind == "unreachable"
 
 
@@ -401,8 +400,7 @@ def test_a_named_time_of_day_says_when_to_try_again(ahead: timedelta) -> None:
 def test_a_named_day_says_when_to_try_again() -> None:
     then = datetime.fromtimestamp(NOW / 1000, UTC).astimezone() + timedelta(days=3)
     suffix = {1: "st", 2: "nd", 3: "rd"}.get(then.day % 10 if then.day not in (11, 12, 13) else 0, "th")
-    named = then.strftime(f"%b {then.day}{suffix}, %Y %-I:%M %p")
-    error = failure(LIMIT.format(named), "usageLimitExceeded")
+    error = failure(LIMIT.format(then.strftime(f"%b {then.day}{suffix}, %Y %-I:%M %p")), "usageLimitExceeded")
     assert isinstance(error, LaneError) and error.retry_after is not None
     assert 3 * 86_400 - 60 < error.retry_after <= 3 * 86_400
 

@@ -61,8 +61,7 @@ def begun(kind: str, **facts: Any) -> Line:
 
 def test_a_recorded_turn_is_heard_word_by_word_with_its_thoughts_and_tokens() -> None:
     heard = Heard(*recorded(FIRST))
-    assert heard.texts("delta") == ["hello ", "dear ", "boss"]
-    assert heard.texts("thinking") == ["hm"]
+    assert heard.texts("delta") == ["hello ", "dear ", "boss"] and heard.texts("thinking") == ["hm"]
     assert heard.events.answer == "hello dear boss"
     assert heard.events.ended is not None and heard.events.ended["status"] == "completed"
     assert heard.events.tokens.usage(exact=True) == Usage(3120, 7, None, 3120, exact=True)
@@ -73,8 +72,7 @@ def test_the_tokens_of_a_resumed_thread_are_those_of_this_turn() -> None:
     before = usage_line(6240, turn="an-earlier-turn", written=14)
     heard = Heard(before, *lines, turn=turn_of(lines), is_new=False)
     assert heard.events.tokens.usage() == Usage(12480 - 6240, 28 - 14, None, 3120)
-    assert heard.texts("tool") == ["sleep 2; echo done"]
-    assert heard.texts("tool_result") == ["done"]
+    assert heard.texts("tool") == ["sleep 2; echo done"] and heard.texts("tool_result") == ["done"]
     assert heard.events.answer == "steered"
 
 
@@ -100,8 +98,7 @@ def test_only_the_tokens_of_this_turn_count(lines: list[Line], tokens: tuple[int
 def test_after_a_summary_the_context_is_what_codex_estimates() -> None:
     summarized = usage_line(6240, turn="t1")
     summarized["params"]["tokenUsage"]["last"] = {"totalTokens": 12150, "inputTokens": 0, "outputTokens": 0}
-    heard = Heard(usage_line(3120), summarized, turn="t1")
-    assert heard.events.tokens.usage() == Usage(6240, 7, None, 12150)
+    assert Heard(usage_line(3120), summarized, turn="t1").events.tokens.usage() == Usage(6240, 7, None, 12150)
 
 
 def test_sub_agents_count_for_the_tokens_and_say_nothing_in_the_turn() -> None:
@@ -133,8 +130,7 @@ def test_an_answer_that_was_whole_when_somebody_spoke_stays(phase: str | None) -
     first, second = message("The whole first.", "m1", phase), message("The second.", "m2", phase)
     work = begun("commandExecution", command="ls")
     remark = message("I look once more.", "m3", "commentary" if phase else None)
-    heard = Heard(first, WORDS, remark, work, second)
-    assert heard.events.answer == "The whole first.\n\nThe second."
+    assert Heard(first, WORDS, remark, work, second).events.answer == "The whole first.\n\nThe second."
 
 
 PART = {"threadId": THREAD, "itemId": "m1", "delta": "A long st"}
@@ -181,8 +177,7 @@ def test_waits_for_the_network_are_counted_until_the_model_answers() -> None:
     )
     heard = Heard(waiting, error_line("Reconnecting... 2/5", retried=True), waiting)
     assert (heard.events.waits, heard.events.retries) == (2, 3)
-    delta = {"threadId": THREAD, "itemId": "m1", "delta": "back"}
-    heard.events.take("item/agentMessage/delta", delta)
+    heard.events.take("item/agentMessage/delta", {"threadId": THREAD, "itemId": "m1", "delta": "back"})
     assert (heard.events.waits, heard.events.retries) == (0, 0)
 
 
@@ -264,8 +259,7 @@ DENIED = Choice("deny", "not on a Sunday", "user:boss")
 
 def asked(method: str, params: Line, item: Line | None = None) -> approvals.Asked:
     found = approvals.read(method, params, {"i1": item or {}})
-    assert found is not None
-    assert not [one.mistake() for one in found.questions if one.mistake()]
+    assert found is not None and not [one.mistake() for one in found.questions if one.mistake()]
     return found
 
 

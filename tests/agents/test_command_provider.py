@@ -215,8 +215,7 @@ def test_the_error_says_why_a_program_cannot_start(program: Program) -> None:
     refused()
     program.becomes("#!/no/such/shell\n")
     refused()
-    kinds = [kind for kind, _ in found]
-    assert kinds == ["no_program", "no_workspace", "no_workspace", *["no_program"] * 3]
+    assert [kind for kind, _ in found] == ["no_program", "no_workspace", "no_workspace", *["no_program"] * 3]
     assert f"./nothing-there was not found (started in {workspace})" in found[0][1]
     assert f"{workspace}/gone does not exist" in found[1][1]
     assert found[2][1] == f"its workspace {program.path} is not a directory"

@@ -153,8 +153,7 @@ def test_a_greeting_is_answered_with_the_name_of_the_sender(text: str) -> None:
 
 def test_a_name_cannot_add_lines_to_the_answer() -> None:
     text = reply("hi", from_name="Eve\nStatus: all fine" + "x" * 1000).text
-    assert "\n" not in text
-    assert len(text) < 200
+    assert "\n" not in text and len(text) < 200
 
 
 @pytest.mark.parametrize(
@@ -176,8 +175,7 @@ def test_attachments_are_named() -> None:
 
 def test_a_long_text_is_repeated_in_part() -> None:
     text = reply("word " * 10_000).text
-    assert text.startswith("You said: word word") and text.endswith("…")
-    assert len(text) < 2_100
+    assert text.startswith("You said: word word") and text.endswith("…") and len(text) < 2_100
 
 
 # --- turns with several messages -------------------------------------------------------
@@ -197,8 +195,7 @@ def test_results_of_other_agents_are_passed_on_when_there_is_no_other_message() 
     assert demo.answer(turn_of(result, result)).text.count("kai says:") == 2
     assert demo.answer(turn_of(letter(1, auto=True, text="remind me in 1h to loop"))).later == ()
     assert demo.answer(turn_of(result, letter(3, text="well"))).text == "You said: well"
-    assert demo.answer(turn_of(notice)).text == ""
-    assert demo.answer(turn_of()).text == ""
+    assert demo.answer(turn_of(notice)).text == demo.answer(turn_of()).text == ""
 
 
 # --- live --------------------------------------------------------------------------------
@@ -222,5 +219,4 @@ def test_an_answer_is_reported_live_in_pieces(text: str) -> None:
 def test_the_pieces_together_are_the_text(text: str) -> None:
     pieces = demo.pieces(text)
     assert "".join(pieces) == text
-    assert len(pieces) <= demo.PIECES
-    assert all(pieces)
+    assert len(pieces) <= demo.PIECES and all(pieces)

@@ -54,8 +54,7 @@ async def test_of_five_to_whom_it_is_offered_exactly_one_answers(daemon: InProce
         before = sum(turns(programs))
         await say(daemon, f"question {number}")
         assert sum(turns(programs)) == before + 1
-        found = await states(daemon, f"question {number}", *names)
-        assert sorted(found) == sorted([DONE, *[ALONG] * 4])
+        assert sorted(await states(daemon, f"question {number}", *names)) == sorted([DONE, *[ALONG] * 4])
     assert len([text for text in await daemon.inbox("boss") if text.startswith("answer of")]) == 4
 
 

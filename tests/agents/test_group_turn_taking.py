@@ -51,8 +51,7 @@ def test_respond_decides_which_messages_are_for_an_agent_to_answer(
         ]
         await daemon.ask("envelope.send", "max", text="to kai", reply_to=own["id"])
         got = [(await copies(daemon, text))["agent:kai"] for text in [*said, "to kai"]]
-        assert [not one["context"] for one in got] == wanted
-        assert [one["status"] == "pending" for one in got] == wanted
+        assert [not one["context"] for one in got] == [one["status"] == "pending" for one in got] == wanted
         listed = (await daemon.ask("envelope.list", "kai", unread=True))["envelopes"]
         assert {one["text"] for one in listed} == {one["text"] for one in got if not one["context"]}
 

@@ -147,8 +147,7 @@ def test_a_turn_goes_on_over_a_daemon_that_is_stopped_and_started(
     assert daemon.stop() == 0
     daemon.start()
     assert receipt(ada, envelope) == "seen" and session.listed()["state"] == "busy"
-    assert session.hooked_stop(ANSWER) == ""
-    assert len(session.runs()) == 1
+    assert session.hooked_stop(ANSWER) == "" and len(session.runs()) == 1
 
 
 @pytest.mark.parametrize("has_answered", [False, True])

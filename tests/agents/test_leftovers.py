@@ -104,8 +104,7 @@ async def test_many_programs_leave_no_file_no_thread_and_no_dead_process_here(pr
     before = here()
     for number in range(200):
         hand = Hand(program, given=b"%d\n" % number)
-        assert (await hand.ends()).status == 0
-        assert hand.output == b"%d\n" % number
+        assert (await hand.ends()).status == 0 and hand.output == b"%d\n" % number
     after = here()
     assert all(now <= was for now, was in zip(after, before, strict=True)), (
         before,
@@ -168,8 +167,7 @@ async def test_a_program_that_ends_while_it_is_traced_does_not_stop_the_event_lo
 async def test_standard_input_is_a_pipe_that_can_be_opened_by_its_name(program: Program) -> None:
     program.becomes("#!/bin/sh\nexec cat /dev/stdin\n")
     hand = Hand(program)
-    assert (await hand.ends()).status == 0
-    assert hand.output == b"a turn\n"
+    assert (await hand.ends()).status == 0 and hand.output == b"a turn\n"
 
 
 # --- by the numbers of processes -----------------------------------------------------

@@ -51,8 +51,7 @@ def test_a_run_is_set_aside_for_an_envelope_and_what_it_worked_on_comes_back(
     later = [kai.tell(nex, text=f"later {number}") for number in range(2)]
     urgent = agent(nex.daemon).tell(nex, text="now")
     assert control(nex.daemon, "preempt", envelope=urgent, reason="fire") == ("applied", None)
-    assert nex.shown(2) == [urgent]
-    assert "priority: critical" in nex.turn(2)
+    assert nex.shown(2) == [urgent] and "priority: critical" in nex.turn(2)
     nex.goes_on_until_done(old, *later, urgent)
     assert nex.history() == [
         ("interrupted", "preempted", [old]),
@@ -94,8 +93,7 @@ def test_the_envelope_comes_next_also_before_what_has_waited_for_long(ada: Boss,
         database.execute("UPDATE message SET arrived_at = arrived_at - 1000000")
         database.commit()
     urgent = agent(nex.daemon).tell(nex, text="now", priority="low")
-    assert control(nex.daemon, "preempt", envelope=urgent)[0] == "applied"
-    assert nex.shown(2) == [urgent]
+    assert control(nex.daemon, "preempt", envelope=urgent)[0] == "applied" and nex.shown(2) == [urgent]
     nex.goes_on_until_done(old, *waiting)
     assert [shown for *_, shown in nex.history()][2:] == [[old], *([one] for one in waiting)]
 
@@ -110,8 +108,7 @@ def test_the_place_of_a_run_that_is_set_aside_is_for_what_it_was_set_aside_for(
     others[0].works()
     ada.tell(others[1], text="wait for a place")
     urgent = agent(nex.daemon).tell(nex, text="hold too")
-    assert control(nex.daemon, "preempt", envelope=urgent)[0] == "applied"
-    assert nex.shown(2) == [urgent]
+    assert control(nex.daemon, "preempt", envelope=urgent)[0] == "applied" and nex.shown(2) == [urgent]
     assert others[1].runs() == []
 
 
@@ -193,17 +190,14 @@ def test_critical_mail_does_not_set_a_run_aside_that_works_on_critical_mail(
     ada: Boss, nex: HoldingWorker
 ) -> None:
     first = nex.holding(ada.tell(nex, text="hold", priority="critical"))
-    others = [agent(nex.daemon).tell(nex, priority="critical") for _ in range(5)]
-    nex.goes_on_until_done(first, *others)
-    assert [status for status, *_ in nex.history()] == ["completed"] * 6
-    assert nex.preempts() == []
+    nex.goes_on_until_done(first, *[agent(nex.daemon).tell(nex, priority="critical") for _ in range(5)])
+    assert [status for status, *_ in nex.history()] == ["completed"] * 6 and nex.preempts() == []
 
 
 def test_many_critical_messages_at_once_set_a_run_aside_once(ada: Boss, nex: HoldingWorker) -> None:
     old = nex.holding(ada.tell(nex, text="hold"))
     nex.goes_on_until_done(old, *agent(nex.daemon).flood(nex, 25, priority="critical"))
-    assert [kind for _, kind, _ in nex.history()].count("preempted") == 1
-    assert len(nex.preempts()) == 1
+    assert [kind for _, kind, _ in nex.history()].count("preempted") == len(nex.preempts()) == 1
 
 
 def test_what_a_run_sends_to_its_own_agent_does_not_end_it(ada: Boss, nex: HoldingWorker) -> None:
@@ -221,8 +215,7 @@ def test_no_mail_of_an_agent_to_itself_sets_its_run_aside(ada: Boss, nex: Holdin
     own = nex.tell(nex, text="note", priority="critical")
     assert agent(nex.daemon).tell(nex, text="later", priority="high")
     nex.goes_on_until_done(old, own)
-    assert nex.history()[0] == ("completed", None, [old])
-    assert nex.preempts() == []
+    assert nex.history()[0] == ("completed", None, [old]) and nex.preempts() == []
 
 
 def test_agents_set_an_envelope_aside_three_times_and_the_boss_hears_of_it_once(
@@ -240,8 +233,7 @@ def test_agents_set_an_envelope_aside_three_times_and_the_boss_hears_of_it_once(
     assert f"{nex.address} works on 3 times: {old}. The last was {last} of {kai.address}." in notice
     waits = [one.tell(nex, priority="critical") for one in (kai, kai, agent(nex.daemon))]
     urgent = ada.tell(nex, text="fire", priority="critical")  # that of people is not limited
-    assert nex.shown(8)[0] == urgent
-    assert [kind for _, kind, _ in nex.history()].count("preempted") == 4
+    assert nex.shown(8)[0] == urgent and [kind for _, kind, _ in nex.history()].count("preempted") == 4
     nex.goes_on_until_done(old, urgent, *waits)
     assert [kind for _, kind, _ in nex.history()].count("preempted") == 4
     assert ada.notices_of(nex) == [notice]
@@ -275,8 +267,7 @@ def test_critical_mail_waits_while_a_run_is_paused_and_sets_it_aside_when_it_goe
     assert control(nex.daemon, "pause", run=run)[0] == "applied"
     urgent = agent(nex.daemon).tell(nex, priority="critical")
     assert nex.preempts() == []
-    assert control(nex.daemon, "resume", run=run)[0] == "applied"
-    assert nex.shown(2) == [urgent]
+    assert control(nex.daemon, "resume", run=run)[0] == "applied" and nex.shown(2) == [urgent]
     nex.goes_on_until_done(old, urgent)
     assert nex.history()[0] == ("interrupted", "preempted", [old])
 
@@ -386,8 +377,7 @@ def test_the_breaker_keeps_what_a_run_was_set_aside_for_and_it_is_the_next_turn_
     try:
         nex.program.let_go()
         nex.settled()
-        assert control(nex.daemon, "preempt", envelope=waiting)[0] == "too-late"
-        assert len(nex.runs()) == 1
+        assert control(nex.daemon, "preempt", envelope=waiting)[0] == "too-late" and len(nex.runs()) == 1
     finally:
         ada.call("breaker.release")
     nex.all_done(old, waiting)

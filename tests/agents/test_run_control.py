@@ -283,10 +283,8 @@ def test_a_namesake_of_one_deleted_during_a_run_has_nothing_of_its_run(
     namesake = agent(worker.daemon, worker.name)
     worker.program.let_go()
     wait_until(lambda: not running(worker.daemon))
-    assert ada.call("run.list", agent=worker.name)["runs"] == []
-    assert ada.get(number)["status"] == "failed"
-    assert rows(worker.daemon, "SELECT id FROM message WHERE text LIKE 'too late%'") == []
-    assert namesake.list() == []
+    assert ada.call("run.list", agent=worker.name)["runs"] == [] and ada.get(number)["status"] == "failed"
+    assert rows(worker.daemon, "SELECT id FROM message WHERE text LIKE 'too late%'") == namesake.list() == []
 
 
 def test_another_provider_begins_with_the_next_turn(ada: Boss, worker: Worker) -> None:
@@ -296,8 +294,7 @@ def test_another_provider_begins_with_the_next_turn(ada: Boss, worker: Worker) -
     worker.program.let_go()
     eventually(lambda: worker.answers_to(first), ["done"])
     assert worker.settled(2)["provider"] == "demo"
-    assert [run["provider"] for run in worker.runs()] == ["command", "demo"]
-    assert worker.answers_to(second)
+    assert [run["provider"] for run in worker.runs()] == ["command", "demo"] and worker.answers_to(second)
 
 
 def test_one_that_shall_fetch_its_mail_finishes_its_turn_and_gets_no_other(ada: Boss, worker: Worker) -> None:

@@ -194,8 +194,7 @@ def mends(ada: Boss, worker: Worker, number: str, order: str) -> None:
     address = {"address": worker.address} if order == "lane.retry" else {"name": worker.name}
     assert worker.order(order, **address)["changed"]
     eventually(lambda: [ada.get(one)["status"] for one in (number, again)], ["done", "done"])
-    assert worker.answers_to(again) == ["mended"]
-    assert worker.status()["state"] == "idle"
+    assert worker.answers_to(again) == ["mended"] and worker.status()["state"] == "idle"
     assert_idle(worker.daemon, worker.program)
 
 
@@ -312,8 +311,7 @@ def test_the_token_of_a_run_ends_with_it(ada: Boss, worker: Worker) -> None:
     number = ada.tell(worker)
     worker.settled()
     [token] = worker.answers_to(number)
-    former = Party(worker.daemon, worker.address, token)
-    assert former.refusal("agent.self") == "bad_token"
+    assert Party(worker.daemon, worker.address, token).refusal("agent.self") == "bad_token"
 
 
 # --- a defect in settling ------------------------------------------------------------

@@ -241,8 +241,7 @@ def test_the_history_is_bounded_and_what_others_wrote_is_quoted(office: Office) 
         says(office, f"{number}\nfrom: user:boss\n" + "ü" * 600, "NO_REPLY")
     lines = session_note(office.connection, office.waits(), "lost").splitlines()[2:]
     assert 5 < len(lines) < MESSAGES and len("\n".join(lines).encode()) <= HISTORY_BYTES
-    assert all(line.startswith("- m") for line in lines)
-    assert f'"{MESSAGES + 4}\\nfrom: user:boss' in lines[-1]
+    assert all(line.startswith("- m") for line in lines) and f'"{MESSAGES + 4}\\nfrom: user:boss' in lines[-1]
 
 
 def test_who_stands_in_is_told_only_what_it_got(office: Office) -> None:

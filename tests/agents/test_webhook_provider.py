@@ -71,8 +71,7 @@ def test_a_turn_is_one_signed_post() -> None:
     (request,) = asked.requests
     assert (request.method, request.target) == ("POST", f"/turns?{QUERY}")
     assert request.headers["user-agent"] == f"hiboss/{hiboss.__version__}"
-    assert request.headers["content-type"] == JSON
-    assert request.headers["webhook-id"] == asked.task.delivery
+    assert (request.headers["content-type"], request.headers["webhook-id"]) == (JSON, asked.task.delivery)
     assert request.headers["webhook-timestamp"] == "1906545600"
     key = base64.b64decode(SECRET[len("whsec_") :])
     content = asked.task.delivery.encode() + b".1906545600." + request.body
@@ -114,8 +113,7 @@ def test_a_secret_is_32_bytes_and_never_the_same() -> None:
 @pytest.mark.parametrize("secret", [None, "", "whsec_", "whsec_not base64!", "whsec_ä"])
 def test_without_a_secret_nothing_is_sent(secret: str | None) -> None:
     asked = Asked(response(), secret=secret)
-    assert isinstance(asked.error, LaneError)
-    assert (asked.error.kind, asked.requests) == ("no_secret", [])
+    assert isinstance(asked.error, LaneError) and (asked.error.kind, asked.requests) == ("no_secret", [])
     assert "base64!" not in asked.error.text
 
 
@@ -160,15 +158,13 @@ def test_what_a_server_answers_is_the_answer(answer: bytes, expected: Answer) ->
 
 def test_usage_that_is_none_is_ignored_with_a_note() -> None:
     thought = Asked(response(200, b'{"text": "a", "usage": 5}', kind=JSON)).thought
-    assert thought is not None
-    assert (thought.text, thought.tokens_in) == ("a", None)
+    assert thought is not None and (thought.text, thought.tokens_in) == ("a", None)
     assert thought.note is not None and "usage" in thought.note
 
 
 def test_an_answer_in_pieces_is_heard_in_pieces() -> None:
     body = b"6\r\none \xe2\x82\r\n" + b"5\r\n\xac two\r\n" + b"0\r\n\r\n"
-    head = b"HTTP/1.1 200 x\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n"
-    asked = Asked(head + body)
+    asked = Asked(b"HTTP/1.1 200 x\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n" + body)
     assert asked.thought == Answer(text="one € two")
     assert "".join(one.text for one in asked.heard) == "one € two"
 
@@ -191,8 +187,7 @@ def test_an_answer_that_is_too_long_is_a_turn_error(answer: bytes) -> None:
 
 def test_a_compressed_answer_is_not_unpacked() -> None:
     asked = Asked(response(200, gzip.compress(b"x" * 1_000_000), content_encoding="gzip"))
-    assert isinstance(asked.error, TurnError)
-    assert asked.requests[0].headers["accept-encoding"] == "identity"
+    assert isinstance(asked.error, TurnError) and asked.requests[0].headers["accept-encoding"] == "identity"
 
 
 # --- failures --------------------------------------------------------------------------
