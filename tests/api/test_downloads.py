@@ -25,8 +25,7 @@ async def opened(daemon: InProcessDaemon, message: str, which: int | str = 1, wh
 
 
 async def content(daemon: InProcessDaemon, message: str, which: int | str = 1, who: str = "nex") -> bytes:
-    found = await opened(daemon, message, which, who)
-    with found.file as file:
+    with (await opened(daemon, message, which, who)).file as file:
         return file.read()
 
 
@@ -79,8 +78,7 @@ async def test_what_names_no_file_is_refused(daemon: InProcessDaemon) -> None:
     message = await sent(daemon)
     for wrong in ("", "x", "-1", "1.5", "../plan.pdf", "²", "9" * 20, SHA256[:-1]):
         assert await refusal(daemon, message, wrong) == "invalid_params"
-    for named in ("x", "t1", "m0", "../m1"):
-        assert await refusal(daemon, named) == "bad_id"
+    assert {await refusal(daemon, named) for named in ("x", "t1", "m0", "../m1")} == {"bad_id"}
     plain = (await daemon.ask("envelope.send", to="agent:nex", text="no file"))["message"]
     assert await refusal(daemon, plain) == "not_found"
 
@@ -89,8 +87,7 @@ async def test_what_names_no_file_is_refused(daemon: InProcessDaemon) -> None:
 async def test_only_who_may_see_the_message_gets_its_file(daemon: InProcessDaemon) -> None:
     await daemon.register("ada", "eve")
     message = await sent(daemon, "agent:ada", who="nex")
-    for who in ("nex", "ada", "boss"):
-        assert await content(daemon, message, 1, who) == CONTENT
+    assert {await content(daemon, message, 1, who) for who in ("nex", "ada", "boss")} == {CONTENT}
     assert await refusal(daemon, message, 1, "eve") == await refusal(daemon, "m999", 1, "eve") == "not_found"
     context = context_of(daemon)
     with pytest.raises(errors.NoToken):

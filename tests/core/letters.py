@@ -76,8 +76,7 @@ def boss(number: int = 81, **facts: Any) -> Envelope:
 def private(name: str | None, username: str | None = None, number: int = 81, **facts: Any) -> Envelope:
     """Return a message to an agent from a private chat of a platform."""
     author = {"name": name, "username": username, "id": "7001"}
-    chat = {"kind": "private", "title": None, "id": "7001"}
-    channel = {"author": author, "chat": chat, "message": "55"}
+    channel = {"author": author, "chat": {"kind": "private", "title": None, "id": "7001"}, "message": "55"}
     return letter(number, **{"from_": "channel:telegram:7001", "channel": channel, **facts})
 
 
@@ -86,8 +85,7 @@ def group(
 ) -> Envelope:
     """Return a message from a group chat of a platform."""
     author = {"name": name, "username": username, "id": "7001"}
-    chat = {"kind": "group", "title": title, "id": "-1009"}
-    channel = {"author": author, "chat": chat, "message": "55"}
+    channel = {"author": author, "chat": {"kind": "group", "title": title, "id": "-1009"}, "message": "55"}
     return letter(number, **{"from_": "channel:telegram:-1009", "channel": channel, **facts})
 
 
