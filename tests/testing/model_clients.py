@@ -96,10 +96,9 @@ class Client(ABC):
 
     def send(self) -> Answered:
         self.answer = Answered()
-        sent = httpx.stream(
+        with httpx.stream(
             "POST", self._url, json=self.body(streams=True), headers=self.headers(), timeout=30
-        )
-        with sent as found:
+        ) as found:
             self.answer.status, self.answer.headers = found.status_code, found.headers
             if found.status_code != 200:
                 self.answer.body = json.loads(found.read())
@@ -225,8 +224,7 @@ class ResponsesClient(Client):
             answer.ended = True
 
     def take_whole(self, body: JSON) -> None:
-        texts = [one["content"][0]["text"] for one in body["output"] if one["type"] == "message"]
-        self.answer.deltas = texts
+        self.answer.deltas = [one["content"][0]["text"] for one in body["output"] if one["type"] == "message"]
 
     def give_results(self, *results: str) -> Answered:
         called = [one["call_id"] for one in self.answer.items if one["type"] == "function_call"]

@@ -147,5 +147,4 @@ def test_only_what_keeps_the_loop_waiting_counts_as_blocking() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         connected, slept = asyncio.run(story(server))
-    assert connected.startswith(f"connect in {__file__}:")
-    assert slept.startswith(f"sleep in {__file__}:")
+    assert connected.startswith(f"connect in {__file__}:") and slept.startswith(f"sleep in {__file__}:")

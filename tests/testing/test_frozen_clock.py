@@ -19,13 +19,11 @@ def test_a_daemon_whose_clock_stands_still_is_moved_by_the_test(tmp_path: Path) 
         place = tmp_path / "place"
         place.mkdir()
         modules = {"HIBOSS_ADAPTERS_MODULES": "hiboss.testing.scripted_adapter"}
-        at = datetime(2040, 1, 1, tzinfo=UTC)
-        async with frozen_daemon(tmp_path, at=at, **modules) as daemon:
+        async with frozen_daemon(tmp_path, at=datetime(2040, 1, 1, tzinfo=UTC), **modules) as daemon:
             nex, boss = daemon.token("nex"), daemon.token("boss")
             assert (await daemon.call("daemon.time"))["now"] == "2040-01-01T00:00:00.000Z"
-            path = str(place)
             bound = await daemon.call(
-                "agent.bind", token=boss, name="nex", adapter_type="scripted", settings={"path": path}
+                "agent.bind", token=boss, name="nex", adapter_type="scripted", settings={"path": str(place)}
             )
             await daemon.call("envelope.send", token=nex, to=bound["address"], text="later", deliver_at="+2h")
             await daemon.restart(hours=1)

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from hiboss.testing.model_server import Cut, Fail, Hold, ModelServer, Say, StreamFail, UseTool
+from hiboss.testing.model_server.holds import Holds
 from tests.testing.model_clients import Client, MessagesClient, ResponsesClient
 
 BOTH = pytest.mark.parametrize("kind", [MessagesClient, ResponsesClient], ids=["messages", "responses"])
@@ -355,8 +356,7 @@ def test_the_messages_api_refuses_what_is_malformed(
     body = {name: value for name, value in {**MESSAGES, **change}.items() if value is not None}
     before = len(refusing.requests)
     found = post(refusing, "/v1/messages?beta=true", body)
-    assert found.status_code == 400
-    assert found.json()["error"]["type"] == "invalid_request_error"
+    assert (found.status_code, found.json()["error"]["type"]) == (400, "invalid_request_error")
     assert reason in found.json()["error"]["message"]
     assert len(refusing.requests) == before and reason in refusing.refused[-1].message
 
@@ -396,8 +396,7 @@ def test_the_responses_api_refuses_what_is_malformed(
 ) -> None:
     body = {name: value for name, value in {**RESPONSES, **change}.items() if value is not None}
     found = post(refusing, "/v1/responses", body, anthropic_version=None, x_api_key=None)
-    assert found.status_code == 400
-    assert reason in found.json()["error"]["message"]
+    assert found.status_code == 400 and reason in found.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("given", ["hello", [SAID, CALLED, OUTPUT], [SAID, {"type": "web_search_call"}]])
@@ -432,8 +431,7 @@ def test_an_unknown_path_is_not_found(refusing: ModelServer, path: str) -> None:
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses"])
 def test_what_is_no_json_is_refused(refusing: ModelServer, path: str) -> None:
     for content in (b"", b"{", b"[]", b"\xff"):
-        found = httpx.post(f"{refusing.anthropic_url}{path}", content=content, headers=KEYS)
-        assert found.status_code == 400
+        assert httpx.post(f"{refusing.anthropic_url}{path}", content=content, headers=KEYS).status_code == 400
 
 
 def test_a_version_must_be_named(refusing: ModelServer) -> None:
@@ -442,9 +440,23 @@ def test_a_version_must_be_named(refusing: ModelServer) -> None:
 
 
 def test_models_are_listed_and_tokens_counted(refusing: ModelServer) -> None:
-    listed = httpx.get(f"{refusing.openai_url}/models", headers={"authorization": "Bearer k"})
-    assert listed.json()["data"]
+    assert httpx.get(f"{refusing.openai_url}/models", headers={"authorization": "Bearer k"}).json()["data"]
     assert httpx.get(f"{refusing.openai_url}/models").status_code == 401
     counted = {name: value for name, value in MESSAGES.items() if name != "max_tokens"}
     assert post(refusing, "/v1/messages/count_tokens", counted).json()["input_tokens"] > 0
     assert post(refusing, "/v1/messages/count_tokens", {**counted, "messages": []}).status_code == 400
+
+
+# --- answers that are held ------------------------------------------------------------------------
+
+
+def test_an_answer_that_goes_on_is_held_no_more_also_before_its_thread_runs_again() -> None:
+    holds = Holds()
+    hold = holds.enter()
+    holds.wait(1, 0)
+    holds.go_on()
+    with pytest.raises(TimeoutError):
+        holds.wait(1, 0)
+    assert holds.stay(hold, lambda: False)
+    holds.enter()
+    holds.wait(1, 0)

@@ -65,8 +65,7 @@ def test_a_failure_shows_log_seed_and_command_and_the_next_test_has_a_new_daemon
     )
     assert "1 failed, 2 passed" in done.stdout, done.stdout
     assert "log of a daemon" in done.stdout and "[start] Daemon" in done.stdout
-    assert "seed 4711" in done.stdout
-    assert "make test ARGS='test_story.py::test_first'" in done.stdout
+    assert "seed 4711" in done.stdout and "make test ARGS='test_story.py::test_first'" in done.stdout
 
 
 # --- waits and sweeps -----------------------------------------------------------------
@@ -142,8 +141,7 @@ def test_not_the_first_row_of_each_kind_is_taken() -> None:
 
 def test_in_a_soak_every_row_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(bulk.VARIABLE, "whole")
-    assert bulk.some(ROWS, lambda row: row[0]) == ROWS
-    assert bulk.number(3, 40) == 40
+    assert (bulk.some(ROWS, lambda row: row[0]), bulk.number(3, 40)) == (ROWS, 40)
 
 
 def test_the_soak_runs_the_modules_that_leave_rows_out() -> None:

@@ -41,8 +41,7 @@ def test_an_edit_changes_the_text_and_an_edit_without_change_is_refused(
 
 
 def test_only_what_is_there_and_ones_own_can_be_edited(raw: Raw, ada: Person, chat: Chat) -> None:
-    theirs = ada.says(chat, "mine")
-    assert raw.refused("editMessageText", chat_id=ada.id, message_id=theirs.id, text="x") == (
+    assert raw.refused("editMessageText", chat_id=ada.id, message_id=ada.says(chat, "mine").id, text="x") == (
         400,
         "Bad Request: message can't be edited",
     )
@@ -120,8 +119,7 @@ def test_people_mention_and_quote(raw: Raw, api: BotApi, ada: Person, chat: Chat
     kinds = [(one["type"], one["offset"], one["length"]) for one in asked["entities"]]
     assert kinds == [("text_mention", 7, 3), ("mention", 14, 7)]
     assert asked["entities"][0]["user"]["id"] == bob.id
-    assert answered["quote"]["position"] == 7
-    assert answered["reply_to_message"]["message_id"] == question.id
+    assert (answered["quote"]["position"], answered["reply_to_message"]["message_id"]) == (7, question.id)
 
 
 async def test_commands_are_kept_by_scope(
@@ -154,8 +152,7 @@ async def test_a_draft_is_seen_until_a_message_comes(
     assert chat.draft and chat.draft.text == "Let me think"
     assert chat.wait_for_draft("Let me").draft_id == 1
     raw("sendMessage", chat_id=ada.id, text="Done")
-    assert chat.draft is None
-    assert [one.text for one in chat.drafts] == ["Let me", "Let me think"]
+    assert (chat.draft, [one.text for one in chat.drafts]) == (None, ["Let me", "Let me think"])
 
 
 def test_a_draft_lasts_thirty_seconds(api: BotApi, ada: Person, chat: Chat, raw: Raw) -> None:
@@ -289,8 +286,7 @@ def test_a_message_tells_all_about_itself(raw: Raw, bot: Bot, ada: Person, chat:
     facts = chat.messages[-1].facts()
     assert (facts["text"], facts["rich_source"], facts["reply_to"]) == ("so", "<p>so</p>", question.id)
     assert (facts["revision"], facts["texts"], facts["topic"], facts["entities"]) == (0, ["so"], None, [])
-    assert question.reactions_of(bot) == ["👀"]
-    assert chat.messages[-1].reactions_of(bot) == []
+    assert (question.reactions_of(bot), chat.messages[-1].reactions_of(bot)) == (["👀"], [])
 
 
 def test_what_people_edit_and_topics_that_go_are_in_the_log_too(api: BotApi, ada: Person, raw: Raw) -> None:

@@ -46,8 +46,7 @@ def test_html_becomes_blocks_and_what_people_see(
     sent = send(raw, ada, html=html)
     message = chat.messages[-1]
     assert (message.text, message.rich_source) == (seen, html)
-    assert [block["type"] for block in sent["rich_message"]["blocks"]] == kinds
-    assert "text" not in sent
+    assert [block["type"] for block in sent["rich_message"]["blocks"]] == kinds and "text" not in sent
     assert api.complaints == []
 
 
@@ -115,8 +114,7 @@ def test_html_that_makes_no_sense_is_refused_and_complained_about(
 def test_a_rich_message_is_refused_in_words_that_were_seen(
     raw: Raw, ada: Person, chat: Chat, rich: Any, words: str
 ) -> None:
-    refusal = raw.refused("sendRichMessage", chat_id=ada.id, rich_message=rich)
-    assert refusal == (400, f"Bad Request: {words}")
+    assert raw.refused("sendRichMessage", chat_id=ada.id, rich_message=rich) == (400, f"Bad Request: {words}")
 
 
 def test_the_largest_rich_message_is_taken(raw: Raw, ada: Person, chat: Chat) -> None:
@@ -158,8 +156,7 @@ def test_markdown_is_seen_without_its_signs(api: BotApi, raw: Raw, ada: Person, 
         *("Title", "Some bold and italic a*b link.", "☑ done", "• open", "• inner", "1. first", "2. second"),
         *("A | B", "1 | x|y", "quoted more", "x = 1", "More", "hidden"),
     ]
-    kinds = [block["type"] for block in sent["rich_message"]["blocks"]]
-    assert kinds == [
+    assert [block["type"] for block in sent["rich_message"]["blocks"]] == [
         "heading",
         "paragraph",
         "list",
@@ -203,8 +200,7 @@ def test_a_rich_message_is_edited_into_another_and_into_text_and_back(
 
 
 def test_a_file_cannot_be_edited_into_a_rich_message(raw: Raw, ada: Person, chat: Chat) -> None:
-    document = ada.sends_document(chat).files[0].id
-    sent = raw("sendDocument", chat_id=ada.id, document=document, caption="x")
+    sent = raw("sendDocument", chat_id=ada.id, document=ada.sends_document(chat).files[0].id, caption="x")
     here = {"chat_id": ada.id, "message_id": sent["message_id"]}
     refusal = raw.refused("editMessageText", **here, rich_message={"html": "y"})
     assert refusal == (400, "Bad Request: there is no text in the message to edit")

@@ -177,8 +177,7 @@ def test_with_privacy_a_bot_sees_only_what_is_meant_for_it(
     ada.says(group, "hey @nexbot!")
     ada.says(group, "a reply", reply_to=own)
     ada.says(group, "to myself", reply_to=ada.says(group, "one"))
-    seen = [one["text"] for one in raw.messages()]
-    assert seen == ["/plain", "/cmd@NexBot now", "hey @nexbot!", "a reply"]
+    assert [one["text"] for one in raw.messages()] == ["/plain", "/cmd@NexBot now", "hey @nexbot!", "a reply"]
 
 
 @pytest.mark.parametrize("how", ["privacy off", "admin"])
@@ -208,14 +207,13 @@ def test_a_bot_is_told_when_it_comes_and_goes(api: BotApi, bot: Bot, ada: Person
     bob.leaves(group)
     group.remove(bot, by=ada)
     told = raw.updates()
-    kinds = [
+    assert [
         (
             "my_chat_member" in one,
             sorted(one.get("message", {}).keys() & {"new_chat_members", "left_chat_member"}),
         )
         for one in told
-    ]
-    assert kinds == [
+    ] == [
         (True, []),
         (False, ["new_chat_members"]),
         (False, ["new_chat_members"]),
@@ -225,8 +223,7 @@ def test_a_bot_is_told_when_it_comes_and_goes(api: BotApi, bot: Bot, ada: Person
     ]
     assert told[0]["my_chat_member"]["old_chat_member"]["status"] == "left"
     assert told[-1]["my_chat_member"]["new_chat_member"]["status"] == "kicked"
-    for update in told:
-        assert Update.de_json(update, None)
+    assert all(Update.de_json(update, None) for update in told)
 
 
 def test_a_topic_is_named_in_its_messages_and_general_is_not(
@@ -360,10 +357,6 @@ def test_an_admin_that_asks_for_it_sees_members_come_and_go(
     assert change["chat_member"]["new_chat_member"]["status"] == "left"
 
 
-def read_by_library(updates: list[Any]) -> list[Update]:
-    return [Update.de_json(one, None) for one in updates]
-
-
 def test_forwards_tell_where_a_message_came_from(api: BotApi, bot: Bot, ada: Person, raw: Raw) -> None:
     group = api.add_group("Team", [ada], admins=[bot])
     channel = api.add_channel("News", [ada, bot])
@@ -376,5 +369,6 @@ def test_forwards_tell_where_a_message_came_from(api: BotApi, bot: Bot, ada: Per
     ada.forwards(ours, chat, hidden=True)
     ada.forwards(unnamed, chat)
     ada.forwards(post, chat)
-    origins = [one.message.forward_origin for one in read_by_library(raw.updates()) if one.message]
+    updates = [Update.de_json(one, None) for one in raw.updates()]
+    origins = [one.message.forward_origin for one in updates if one.message]
     assert [one.type for one in origins if one] == ["user", "hidden_user", "chat", "channel"]
