@@ -123,8 +123,7 @@ class Session(Party):
 
     def stop(self, text: str = "", *, active: bool = False, event: str | None = None) -> str:
         """It stops; return why it must not, or nothing."""
-        found = self.call("attached.stop", event=event or new_event(), text=text, active=active)
-        return str(found["block"])
+        return str(self.call("attached.stop", event=event or new_event(), text=text, active=active)["block"])
 
     def break_off(self) -> None:
         self.call("attached.break", event=new_event())
@@ -149,8 +148,7 @@ class Session(Party):
         return str(found.get("additionalContext", ""))
 
     def hooked_stop(self, text: str, *, active: bool = False) -> str:
-        found = self.hook("Stop", last_assistant_message=text, stop_hook_active=active)
-        return str(found.get("reason", ""))
+        return str(self.hook("Stop", last_assistant_message=text, stop_hook_active=active).get("reason", ""))
 
     # --- what a harness does with them -----------------------------------------------
 
@@ -179,8 +177,7 @@ class Session(Party):
 
     def runs(self) -> list[dict[str, Any]]:
         """Return the runs of its agent, oldest first."""
-        boss = self.daemon.token("boss")
-        found = self.daemon.call("run.list", token=boss, agent=self.name, page_size=100)
+        found = self.daemon.call("run.list", token=self.daemon.token("boss"), agent=self.name, page_size=100)
         return list(reversed(found["runs"]))
 
     def kill(self) -> None:

@@ -53,11 +53,10 @@ class Story:
         assert_idle(self.daemon, self.program)
         assert self.ada.call("breaker.status")["breaker"] is not None
         assert self.ada.get(number)["status"] == "pending" and self.worker.answers_to(number) == []
-        kinds = {
+        assert {
             row["error_kind"]
             for row in rows(self.daemon, "SELECT error_kind FROM run WHERE agent = ?", self.id)
-        }
-        assert kinds == {"stopped"}
+        } == {"stopped"}
 
     @property
     def id(self) -> int:

@@ -25,8 +25,7 @@ def line(method: str, id_: Any = 1, **params: Any) -> bytes:
     """Return one request as it is sent over the socket."""
     if "from_" in params:
         params["from"] = params.pop("from_")
-    document = {"jsonrpc": "2.0", "method": method, "params": params, "id": id_}
-    return json.dumps(document).encode() + b"\n"
+    return json.dumps({"jsonrpc": "2.0", "method": method, "params": params, "id": id_}).encode() + b"\n"
 
 
 def notification(method: str, **params: Any) -> dict[str, Any]:

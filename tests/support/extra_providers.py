@@ -57,8 +57,7 @@ class Chatter(Provider):
             "text": f"{turn.run} asks",
         }
         request = {"jsonrpc": "2.0", "id": 1, "method": "envelope.send", "params": params}
-        home = Home(turn.environment["HIBOSS_HOME"])
-        reader, writer = await asyncio.open_unix_connection(home.socket)
+        reader, writer = await asyncio.open_unix_connection(Home(turn.environment["HIBOSS_HOME"]).socket)
         writer.write(json.dumps(request).encode() + b"\n")
         assert "result" in json.loads(await reader.readline())
         writer.close()

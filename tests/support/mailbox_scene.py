@@ -111,15 +111,14 @@ class Scene:
 
     def learn(self) -> None:
         """Give mail and conversations of the model the ids that they have in the daemon."""
-        rows = self.daemon.rows(
+        for row in self.daemon.rows(
             """
             SELECT e.id, e.message, m.conversation, a.kind, a.kind || ':' || a.name AS address
             FROM envelope e JOIN message m ON m.id = e.message JOIN address a ON a.id = e.recipient
             WHERE e.id > ? ORDER BY e.id
             """,
             self._learned,
-        )
-        for row in rows:
+        ):
             self._learned = row["id"]
             assert row["message"] <= len(self.boxes.messages), f"nobody sent m{row['message']}"
             message = self.boxes.messages[row["message"] - 1]

@@ -48,8 +48,7 @@ class Asked:
 
 async def plain(asked: Asked) -> None:
     """Answer with what was asked."""
-    told = {"method": asked.method, "target": asked.target, "body": asked.body.decode()}
-    body = json.dumps(told).encode()
+    body = json.dumps({"method": asked.method, "target": asked.target, "body": asked.body.decode()}).encode()
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     asked.write(head.encode() + body)
 

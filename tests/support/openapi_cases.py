@@ -151,8 +151,7 @@ def _shorten(case: Any, name: str) -> None:
 
 
 def left_out(operation: Any) -> bool:
-    name = operation.definition.raw.get("x-operation")
-    return name in ENDS | TOKENS | OUTSIDE or operation.path in ENDLESS
+    return operation.definition.raw.get("x-operation") in ENDS | TOKENS | OUTSIDE or operation.path in ENDLESS
 
 
 @contextmanager

@@ -194,10 +194,9 @@ class Worker(Party):
 
     def ran(self, number: str) -> Run:
         """Wait until a run with an envelope has ended; return the first one."""
-        found = wait_until(
+        return wait_until(
             lambda: [one for one in self.runs() if number in one["envelopes"] and one["ended_at"]]
-        )
-        return found[0]
+        )[0]
 
     def status(self) -> dict[str, Any]:
         return self.order("agent.status", name=self.name)["agent"]

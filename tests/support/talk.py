@@ -213,5 +213,4 @@ def gated(office: Office, directory: Path, **fields: Any) -> Iterator[tuple[str,
 def said(office: Office, name: str) -> list[dict[str, Any]]:
     """What the boss and an agent have said to each other."""
     whom = {"with": f"agent:{name}", "page_size": 100}
-    answer = office.daemon.call("conversation.messages", token=office.token("boss"), **whom)
-    return answer["envelopes"]
+    return office.daemon.call("conversation.messages", token=office.token("boss"), **whom)["envelopes"]

@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from hiboss.core.envelope import Status
 from hiboss.testing.bot_api.bots import Bot
 from hiboss.testing.bot_api.chats import Chat
@@ -17,14 +19,26 @@ from hiboss.testing.bot_api.faults import Fault
 from hiboss.testing.bot_api.groups import Group
 from hiboss.testing.bot_api.messages import CAPTIONED, Message
 from hiboss.testing.bot_api.people import Person
-from tests.support.telegram_bots import Row, TelegramDaemon, address
-from tests.support.telegram_casts import own_topic
+from tests.support import bulk
+from tests.support.telegram_bots import Row, TelegramDaemon, address, own_topic
 from tests.support.waits import wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n"
 ROOM = "So it goes on and on, for a caption is short. " * 40  # more than a caption has
 PAGE = "So it goes on and on, until a post is full. " * 92  # with a table it is more than one post
 _numbers = itertools.count(1)
+VERSIONS = ("10.3", "9.0")  # a new server, and an old one, which has no drafts and no rich messages
+
+
+def each(word: str, values: Iterable[Any]) -> pytest.MarkDecorator:
+    """Give a test with `booths` each of these values with one of the servers; in a soak, with both."""
+    both = [(version, value) for value in values for version in VERSIONS]
+    rows = bulk.some(both, lambda row: repr(row[1]))
+    return pytest.mark.parametrize(("booths", word), rows, indirect=["booths"], ids=_shown)
+
+
+def _shown(value: Any) -> str:
+    return " ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
 
 
 class Way(NamedTuple):
@@ -203,9 +217,6 @@ class TopicOwner:
     def send(self, text: str) -> str:
         (number,) = self.agent.send(address(self.chat, self.topic.id), text=text)["ids"]
         return str(number)
-
-    def newest_topic(self) -> int:
-        return max(self.chat.topics)
 
     def posted(self) -> list[tuple[int | None, str]]:
         """Return what the agent has posted, with the topics that it is in."""

@@ -20,8 +20,7 @@ def told_once(factory: pytest.TempPathFactory, name: str, tell: Callable[[Path],
     A story that fails is told again by the next worker, in a directory of its own.
     """
     own = factory.getbasetemp()
-    run = own.parent if own.name.startswith("popen-") else own
-    place = run / name
+    place = (own.parent if own.name.startswith("popen-") else own) / name
     place.mkdir(exist_ok=True)
     kept = place / "kept"
     with (place / "lock").open("w") as lock:

@@ -305,8 +305,7 @@ def _plain(line: str) -> str:
 
 def expected(one: Mapping[str, Any], moment: Any) -> Read:
     """Return what a reader must find for an envelope in the form of the API. `moment` shows a time."""
-    channel = one["channel"] or {}
-    chat = channel.get("chat") or {}
+    chat = (one["channel"] or {}).get("chat") or {}
     header = {"envelope-id": one["id"], "from": one["from"], "to": one["to"]}
     if chat.get("kind") == "group":
         header["group"] = chat.get("title") or chat["id"]

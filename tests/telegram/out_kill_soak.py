@@ -4,7 +4,7 @@ In the end everything is there, in its order; nothing that grew is left; and wha
 by a call whose answer the daemon could not record: it never came, or the daemon died before it was stored.
 
 `python -m tests.telegram.out_kill_soak --sends 500 --seed 7` does it for minutes and prints figures, half of it
-with a server that has drafts and rich messages and half without; test_kill_out.py does the same with a few kills.
+with a server that has drafts and rich messages and half without; test_kill_telegram.py does the same with a few kills.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from hiboss.testing.bot_api.method_table import SENDING
 from tests.support.python_agents import is_idle
 from tests.support.telegram_bots import TelegramDaemon, telegram_daemon
 from tests.support.waits import wait_until
-from tests.telegram.out_kill_audit import Audit, Life
-from tests.telegram.out_kill_traffic import OutTraffic
+from tests.telegram.out_kill_audit import Audit, Life, OutTraffic
 
 POINTS_OF_ALL = (CLAIMED, POSTED, SETTLED, RUN_SETTLED)
 # Where answers grow in posts: also in private chats, if the server has no drafts.
@@ -93,8 +92,7 @@ class Killing:
         """Let the daemon die at a named point, while texts are sent and answers grow in a private chat."""
         if self._in_a_row >= IN_A_ROW:
             self._begin(None)
-        armed = self._begin(point)
-        armed.touch()
+        self._begin(point).touch()
         for how in ("grow", "hush", "grow", "hush"):
             self.traffic.send(self.traffic.spots[0])
             self.traffic.ask(self.traffic.quiet[0], how, 4)
@@ -185,8 +183,7 @@ class Killing:
     @contextmanager
     def _failing_calls(self) -> Iterator[None]:
         """Let calls fail. What hangs goes on at the end: long after its caller has given up, or is dead."""
-        seed = self.chance.randrange(10**6)
-        source = self.office.api.random_faults(RATE, seed, SENDING, self._kinds)
+        source = self.office.api.random_faults(RATE, self.chance.randrange(10**6), SENDING, self._kinds)
         yield
         self.office.api.clear_faults()
         self.faults += source.hits

@@ -14,8 +14,7 @@ from tests.agents.test_permission_asks import PERMITS, does
 from tests.support.cli import Shell
 from tests.support.python_agents import PythonAgent, wait_until_idle
 from tests.support.shell_agents import Worker, end_all
-from tests.support.telegram_bots import TelegramDaemon
-from tests.support.telegram_casts import Cast, Stage
+from tests.support.telegram_bots import Stage, TelegramDaemon, opened
 from tests.support.waits import wait_until
 
 _numbers = itertools.count(1)
@@ -90,8 +89,7 @@ def scene(theatre: Stage) -> Scene:
 def test_an_ask_travels_from_a_program_to_a_button_and_the_answer_back_into_its_run(theatre: Stage) -> None:
     scene = Scene(theatre, WAITER)
     post = scene.asks("Deploy?")
-    assert [one.text for one in post.buttons] == ["yes", "no"]
-    assert "1. yes\n2. no" in post.text
+    assert [one.text for one in post.buttons] == ["yes", "no"] and "1. yes\n2. no" in post.text
     assert scene.press(post, "yes") == f"{scene.number}: yes"
     scene.chat.wait_for_text("I deploy: yes")
     scene.loses_buttons(post)
@@ -219,8 +217,7 @@ def test_the_end_of_an_ask_is_told_in_the_chat_where_it_was_asked(theatre: Stage
 
 
 def test_an_ask_of_a_turn_that_no_chat_began_goes_where_the_boss_is_reached(theatre: Stage) -> None:
-    cast = Cast(theatre)
-    chat = cast.private()
+    cast, chat = opened(theatre)
     with cast.reached_in(chat):
         cast.kai.call("ask.create", question="Shall I?")
         post = chat.wait_for_text("Shall I?")

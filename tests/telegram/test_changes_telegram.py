@@ -63,8 +63,7 @@ class Desk:
         return sum(len(one.uploads) for one in calls)
 
     def notices(self) -> list[str]:
-        found = self.office.nex.list(page_size=100)
-        return [one["text"] for one in found if one["from"] == "agent:system"]
+        return [one["text"] for one in self.office.nex.list(page_size=100) if one["from"] == "agent:system"]
 
 
 @pytest.fixture(scope="module")
@@ -107,8 +106,7 @@ def test_the_type_says_how_a_text_is_read_and_the_parse_mode_overrides_it(
 ) -> None:
     desk.send(**params)
     (post,) = desk.posts()
-    assert post.text == text
-    assert [one["type"] for one in post.entities] == entities
+    assert (post.text, [one["type"] for one in post.entities]) == (text, entities)
 
 
 def test_a_file_is_uploaded_once_for_all_chats_of_a_bot(desk: Desk, tmp_path: Path) -> None:
@@ -217,8 +215,7 @@ def received(desk: Desk, text: str = "hello") -> tuple[Message, str]:
 
 def test_the_bot_shows_the_reaction_of_its_agent_and_takes_it_back(desk: Desk) -> None:
     said, number = received(desk)
-    answer = desk.office.nex.call("reaction.set", id=number, emoji="👍")
-    assert answer["shown_in"] == [address(desk.chat)]
+    assert desk.office.nex.call("reaction.set", id=number, emoji="👍")["shown_in"] == [address(desk.chat)]
     wait_until(lambda: said.reactions_of(desk.bot) == ["👍"])
     desk.office.nex.call("reaction.set", id=number, emoji="❤️")
     wait_until(lambda: said.reactions_of(desk.bot) == ["❤"])

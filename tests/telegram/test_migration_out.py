@@ -101,8 +101,7 @@ def test_what_is_posted_follows_a_group_before_its_move_is_announced(office: Tel
     # Now it is announced: nothing changes, and people there are heard.
     desk.hear_again(silence)
     assert desk.chats() == [desk.moved(new)]
-    asked = desk.bob.says(new, "@kai hello")
-    assert answer_to(new, asked).text == "heard @kai hello"
+    assert answer_to(new, desk.bob.says(new, "@kai hello")).text == "heard @kai hello"
     desk.wait_until_done(desk.send(new, "after"))
     assert desk.texts(new)[-1] == "after"
 
@@ -115,8 +114,7 @@ def test_what_came_late_with_the_old_id_is_of_the_same_chat(office: TelegramDaem
     desk.wait_until_done(desk.send(desk.group, "one"))
     desk.hear_again(silence)
     new.wait_for_text("heard @kai just before")
-    assert desk.chats() == [desk.moved(new)]
-    assert desk.texts(desk.group) == []
+    assert (desk.chats(), desk.texts(desk.group)) == ([desk.moved(new)], [])
 
 
 def test_a_move_that_is_announced_while_something_is_posted_counts_once(office: TelegramDaemon) -> None:
@@ -128,8 +126,7 @@ def test_a_move_that_is_announced_while_something_is_posted_counts_once(office: 
     wait_until(lambda: desk.chats() == [desk.moved(new)])
     hangs.release()
     desk.wait_until_done(*sent)
-    assert desk.texts(new) == [f"message {number}" for number in range(3)]
-    assert desk.texts(desk.group) == []
+    assert (desk.texts(new), desk.texts(desk.group)) == ([f"message {number}" for number in range(3)], [])
 
 
 def test_the_rest_of_a_long_text_follows(office: TelegramDaemon) -> None:
@@ -145,8 +142,7 @@ def test_the_rest_of_a_long_text_follows(office: TelegramDaemon) -> None:
     assert len(desk.texts(desk.group)) == 1
     desk.hear_again(silence)
     (post,) = [one for one in new.messages if one.text == desk.texts(new)[0]]
-    asked = desk.bob.says(new, "why?", reply_to=post)
-    assert answer_to(new, asked).text == "heard why?"
+    assert answer_to(new, desk.bob.says(new, "why?", reply_to=post)).text == "heard why?"
 
 
 def test_two_bots_in_a_group_both_follow(office: TelegramDaemon) -> None:

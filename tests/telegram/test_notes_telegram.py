@@ -72,8 +72,7 @@ class Scene:
         return [one.text for one in self.posts(chat)]
 
     def box(self) -> list[str]:
-        told = self.office.boss.told()
-        return [one for one in told if not any(words in one for words in OTHER_NOTICES)]
+        return [one for one in self.office.boss.told() if not any(words in one for words in OTHER_NOTICES)]
 
 
 def wait_for_notes(agent: PythonAgent, number: int) -> None:
@@ -95,8 +94,7 @@ def test_the_boss_is_told_where_he_asked_why_nothing_comes_and_that_it_is_tried_
     office.wait_for_stored(scene.his, "hello")
     (post,) = scene.posts(scene.his)
     assert "⚠️ kai failed: " in post.text and "no disk" in post.text
-    assert re.search(r"; tried again in \d+ s \(r\d+\)\.$", post.text)
-    assert post.reply_to is asked
+    assert re.search(r"; tried again in \d+ s \(r\d+\)\.$", post.text) and post.reply_to is asked
     assert scene.box() == []  # it is no mail
 
 
@@ -115,8 +113,7 @@ def test_a_message_that_fails_five_times_is_told_of_twice_and_again_after_a_retr
     )
     assert "⚠️ kai failed: " in first.text
     assert "⚠️ kai gave up on this after 5 tries: " in last.text
-    assert f"To retry: hiboss envelope retry e{number['id']}" in last.text
-    assert last.reply_to is asked
+    assert f"To retry: hiboss envelope retry e{number['id']}" in last.text and last.reply_to is asked
     (notice,) = scene.box()  # in the box as before, and not in the chat a second time
     assert notice.startswith(f"Not delivered: e{number['id']} to agent:kai.")
     assert len(scene.kai.turns()) == 5
@@ -138,8 +135,7 @@ def test_other_people_learn_that_they_must_wait_and_no_more(office: TelegramDaem
     assert post.reply_to is asked
     for _ in range(4):
         scene.later()
-    assert scene.texts(chat)[1:] == ["⚠️ Kai K. could not answer this."]
-    assert scene.texts(scene.his) == []
+    assert (scene.texts(chat)[1:], scene.texts(scene.his)) == (["⚠️ Kai K. could not answer this."], [])
 
 
 def test_a_turn_with_several_messages_of_a_group_is_told_of_once(office: TelegramDaemon) -> None:
@@ -156,8 +152,7 @@ def test_a_turn_with_several_messages_of_a_group_is_told_of_once(office: Telegra
     assert post.text == "⚠️ kai could not answer yet; it will be tried again."  # also the boss reads it there
     assert post.reply_to is last
     scene.later()  # each alone now, and each fails again
-    assert len(scene.kai.turns()) == 3
-    assert len(scene.posts(group)) == 2
+    assert (len(scene.kai.turns()), len(scene.posts(group))) == (3, 2)
 
 
 def test_who_writes_while_everything_is_stopped_is_told_at_once(office: TelegramDaemon) -> None:
@@ -310,8 +305,7 @@ print("NO_REPLY")
     scene.kai.program.write(QUIET, office.daemon.home.socket)
     office.start()
     (note,) = scene.his.wait_for(lambda found: any("restarted" in one.text for one in found))[-1:]
-    assert "hiboss was restarted while kai worked on this (r" in note.text
-    assert note.reply_to is asked
+    assert "hiboss was restarted while kai worked on this (r" in note.text and note.reply_to is asked
 
 
 def test_what_is_given_up_after_three_crashes_has_no_note_that_it_begins_again(

@@ -1,62 +1,38 @@
 """What can go wrong with each method that posts: nothing is lost, out of order or replayed, and it is named.
 
 Each test is a row of the table. It meets its fault with all methods at once, each in a booth of its own. What
-goes wrong with changes is in test_change_faults.py, with live posts and signs in test_live_faults.py.
+goes wrong with changes, live posts and signs is in test_change_faults.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
-from hiboss.testing.bot_api import BotApi
-from tests.support import bulk
 from tests.support.telegram_booths import (
     RICH_WAYS,
+    VERSIONS,
     WAYS,
     Booth,
     Booths,
     TopicOwner,
+    each,
     notices,
-    secrets_shown,
     ways,
 )
-from tests.support.telegram_bots import address, telegram_daemon
+from tests.support.telegram_bots import address
 from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
+
+ENVIRONMENT = {"HIBOSS_DELIVERY_POST_SECONDS": "2"}
 
 Fault = dict[str, Any]
 TEXT = WAYS["sendMessage"]
 FILE_WAYS = [one for one in WAYS.values() if one.files]
 AFTER_A_CHUNK = RICH_WAYS["sendRichMessage after another chunk"]
-
-
-VERSIONS = ("10.3", "9.0")  # a new server, and an old one, which has no drafts and no rich messages
-
-
-def each(word: str, values: Iterable[Any]) -> pytest.MarkDecorator:
-    """Give a test each of these values with one of the servers; in a soak, with both."""
-    both = [(version, value) for value in values for version in VERSIONS]
-    rows = bulk.some(both, lambda row: repr(row[1]))
-    return pytest.mark.parametrize(("booths", word), rows, indirect=["booths"], ids=_shown)
-
-
-def _shown(value: Any) -> str:
-    return " ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def booths(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Booths]:
-    """Return booths of one of the servers."""
-    make = partial(BotApi, version=request.param)
-    with telegram_daemon(tmp_path_factory.mktemp("d"), make, HIBOSS_DELIVERY_POST_SECONDS="2") as office:
-        yield Booths(office, tmp_path_factory.mktemp("files"))
-        assert secrets_shown(office) == []
-        assert office.api.complaints == []
 
 
 def others_go_on(booths: Booths, found: list[Booth]) -> None:
@@ -125,8 +101,7 @@ def test_what_was_done_unheard_is_all_that_is_doubled(booths: Booths, name: str)
             booth.retry()
         booths.wait_for_status(sent, "done")
         are_posted(found, "while", "after")
-        for booth in found:
-            assert len(booth.unheard()) == len(booth.way.posts)
+        assert [len(booth.unheard()) for booth in found] == [len(booth.way.posts) for booth in found]
 
 
 def test_after_429_a_chat_waits_as_long_as_was_named_and_goes_on_by_itself(booths: Booths) -> None:
@@ -262,8 +237,7 @@ def test_a_file_that_telegram_does_not_know_any_more_is_uploaded_again(booths: B
     with booths.borrowed(FILE_WAYS) as found:
         booths.wait_for_status([booth.send("first", files="kept") for booth in found], "done")
         for booth in found:
-            words = "Bad Request: wrong file identifier/HTTP URL specified"
-            booth.fault(status=400, description=words)
+            booth.fault(status=400, description="Bad Request: wrong file identifier/HTTP URL specified")
         booths.wait_for_status([booth.send("again", files="kept") for booth in found], "done")
         are_posted(found, "first", "again")
         for booth in found:
@@ -373,7 +347,7 @@ def test_what_is_for_an_own_topic_waits_until_it_is_made_again_or_goes_to_the_ch
             assert owner.posted() == [(None, f"{label}{owner.label}{word}") for word in ("while", "after")]
             assert len(complaints) == 1
         else:
-            new = owner.newest_topic()
+            new = max(owner.chat.topics)
             assert owner.posted() == [(new, f"{owner.label}{word}") for word in ("while", "after")], name
             assert complaints == []
 

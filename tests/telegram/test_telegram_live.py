@@ -1,4 +1,4 @@
-"""Nothing is silent: 👀, typing, drafts and live posts that become the answer, Stop, notes about a queue."""
+"""Nothing is silent: 👀, typing, drafts and live posts that become the answer, tools, Stop, notes about a queue."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from hiboss.testing.bot_api import BotApi
 from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
+from tests.agents.test_busy_interrupt import HOLDS_OPEN
+from tests.agents.test_steering import HEAD
 from tests.support.forked_daemons import pauses
+from tests.support.live_providers import staged
+from tests.support.parties import agent
 from tests.support.python_agents import PythonAgent
+from tests.support.shell_agents import Program
 from tests.support.telegram_bots import GROWTH, TelegramDaemon, telegram_daemon
 from tests.support.waits import wait_until
 
+MODULES = {"HIBOSS_PROVIDERS_MODULES": "tests.support.live_providers"}
 GROWS = """
 print("**First** words"); sys.stdout.flush()
 wait_for("{go}")
@@ -62,7 +68,9 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
     """Return one whose server knows no drafts, no Stop and no rich messages."""
-    with telegram_daemon(tmp_path_factory.mktemp("old"), partial(BotApi, version="9.0")) as running:
+    with telegram_daemon(
+        tmp_path_factory.mktemp("old"), partial(BotApi, version="9.0"), **MODULES
+    ) as running:
         yield running
 
 
@@ -225,8 +233,7 @@ signal.signal(signal.SIGINT, signal.SIG_IGN); signal.signal(signal.SIGTERM, sign
 print("words"); sys.stdout.flush()
 while True: time.sleep(0.05)
 """
-    quick = pauses(GROWTH | {"agents.process_control.STEP_SECONDS": 0.2})
-    with telegram_daemon(tmp_path, **quick) as office:
+    with telegram_daemon(tmp_path, **pauses(GROWTH | {"agents.process_control.STEP_SECONDS": 0.2})) as office:
         talk = Talk(office, "stubborn", stubborn)
         talk.asks()
         office.api.wait_for(lambda: talk.chat.draft is not None)
@@ -260,3 +267,202 @@ def test_who_writes_to_a_paused_agent_is_told_once(new: TelegramDaemon) -> None:
     talk.goes_on()
     new.boss.call("agent.resume", name="resting")
     chat.wait_for_text("and the end")
+
+
+# --- what the turn under way takes ----------------------------------------------------------------
+
+
+def test_words_that_the_turn_takes_are_marked_as_seen_and_wait_for_nothing(
+    office: TelegramDaemon, tmp_path: Path
+) -> None:
+    talk = Talk(office, "steered")
+    program = Program(tmp_path)
+    program.becomes(HEAD + HOLDS_OPEN)
+    takes_words = {"provider": "command", "settings": {"command": program.command, "input": "open"}}
+    office.boss.call("agent.set", name="steered", busy="steer", **takes_words)
+    first = talk.asks("begin")
+    program.begins()
+    [run] = talk.agent.runs()
+    office.boss.call("run.pause", id=run["id"])
+    second = talk.asks("and this")
+    talk.chat.wait_for_text(f"Queued behind {run['id']}")  # so long as it cannot be given to the run
+    assert talk.reactions(second) == []
+    office.boss.call("run.resume", id=run["id"])
+    office.api.wait_for(lambda: talk.posts() == [] and talk.reactions(second) == ["👀"])
+    assert [one["status"] for one in talk.agent.runs()] == ["running"]
+    third = talk.asks("go on")
+    talk.chat.wait_for_text("done")
+    (answer,) = talk.posts()
+    assert answer.text == "steered:\ndone" and answer.reply_to is first
+    assert talk.reactions(first) == talk.reactions(third) == ["👀"]
+    wait_until(lambda: [one["status"] for one in talk.agent.runs()] == ["completed"])
+    assert len(talk.agent.runs()[0]["envelopes"]) == 3
+
+
+# --- tools and thoughts of a run, and when its turn is given up -----------------------------------
+
+
+@pytest.fixture(scope="module")
+def drafts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
+    with telegram_daemon(tmp_path_factory.mktemp("d"), **MODULES) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def posts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TelegramDaemon]:
+    """A server on which answers grow as posts."""
+    with telegram_daemon(tmp_path_factory.mktemp("p"), partial(BotApi, version="9.0"), **MODULES) as running:
+        yield running
+
+
+def talk_with(office: TelegramDaemon, name: str, directory: Path) -> Talk:
+    talk = Talk(office, name)
+    office.boss.call("agent.set", name=name, provider="staged", workspace=str(directory))
+    return talk
+
+
+def test_a_draft_shows_what_the_agent_does_and_the_answer_does_not(
+    drafts: TelegramDaemon, tmp_path: Path
+) -> None:
+    talk = talk_with(drafts, "doer", tmp_path)
+    secret = "it was " + "x" * 5_000
+    waits = [("wait", name) for name in ("one", "two", "three")]
+    staged(
+        tmp_path,
+        ("tool", "Bash git status\n--short"),
+        waits[0],
+        ("tool_result", secret),
+        ("delta", "All is well"),
+        ("tool", "Read a_file_name.py"),
+        waits[1],
+        ("thinking", secret),
+        waits[2],
+        ("final", "All is well."),
+    )
+
+    def shows(text: str) -> None:
+        drafts.api.wait_for(lambda: talk.chat.draft is not None and talk.chat.draft.text == f"doer:\n{text}")
+
+    talk.asks()
+    shows("⚙️ Bash git status --short")
+    (tmp_path / "one").touch()
+    shows("All is well\n\n⚙️ Read a_file_name.py")
+    (tmp_path / "two").touch()
+    shows("All is well\n\n💭")
+    (tmp_path / "three").touch()
+    talk.chat.wait_for_text("All is well.")
+    assert [one.text for one in talk.posts()] == ["doer:\nAll is well."]
+
+
+def test_where_there_are_no_drafts_nobody_is_notified_of_a_tool(
+    posts: TelegramDaemon, tmp_path: Path
+) -> None:
+    talk = talk_with(posts, "poster", tmp_path)
+    words = ("tool", "Bash ls"), ("wait", "one"), ("delta", "I look."), ("tool", "Bash cat"), ("wait", "two")
+    staged(tmp_path, *words, ("final", "I have looked."))
+    talk.asks()
+    wait_until((tmp_path / "turns").exists)
+    (tmp_path / "one").touch()
+    talk.chat.wait_for_text("I look.\n\n⚙️ Bash cat")
+    (post,) = talk.posts()
+    assert post.text == "poster:\nI look.\n\n⚙️ Bash cat"
+    (tmp_path / "two").touch()
+    talk.chat.wait_for_text("I have looked.")
+    assert [one.text for one in talk.posts()] == ["poster:\nI have looked."]  # the same post
+    assert talk.posts() == [post]
+
+
+def test_others_see_the_words_of_the_answer_and_nothing_of_the_tools(
+    drafts: TelegramDaemon, tmp_path: Path
+) -> None:
+    talk = talk_with(drafts, "discreet", tmp_path)
+    bob = drafts.api.add_person("Bob")
+    chat = drafts.approved(bob, talk.bot)
+    staged(tmp_path, ("delta", "Well"), ("tool", "Bash cat /etc/passwd"), ("wait", "go"), ("final", "Well."))
+    bob.says(chat, "hello")
+    drafts.api.wait_for(lambda: chat.draft is not None)
+    assert chat.draft is not None and chat.draft.text == "Well"
+    (tmp_path / "go").touch()
+    chat.wait_for_text("Well.")
+
+
+def test_a_turn_that_is_given_up_is_told_once_and_comes_again_by_hand(
+    drafts: TelegramDaemon, tmp_path: Path
+) -> None:
+    talk = talk_with(drafts, "spender", tmp_path)
+    staged(tmp_path, ("fail", "over_budget", "it used 900 of its 500 tokens", False))
+    asked = talk.asks("count everything")
+    talk.chat.wait_for_text("gave up on this")
+    (post,) = talk.posts()
+    (row,) = drafts.rows(
+        "SELECT e.id FROM envelope e JOIN message m ON m.id = e.message WHERE m.text = 'count everything'"
+    )
+    assert '⚠️ spender gave up on this: "it used 900 of its 500 tokens"' in post.text
+    assert f"To retry: hiboss envelope retry e{row['id']}" in post.text and post.reply_to is asked
+    staged(tmp_path, ("final", "Counted."))
+    drafts.boss.call("envelope.retry", ids=[f"e{row['id']}"])
+    talk.chat.wait_for_text("Counted.")
+    assert len(talk.posts()) == 2
+
+
+# --- runs that are set aside while their answer grows: what was shown of it goes, and one answer comes ---
+
+
+HELD = """
+if "hold" in TURN and "never mind" not in TURN:
+    print("Half of it"); sys.stdout.flush()
+    wait_for("{go}")
+print("the end of", ", ".join(TEXTS))
+"""
+
+
+@pytest.fixture(scope="module", params=["drafts", "posts"])
+def either(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[TelegramDaemon]:
+    """A server that knows drafts, and one on which answers grow as posts."""
+    make = BotApi if request.param == "drafts" else partial(BotApi, version="9.0")
+    with telegram_daemon(tmp_path_factory.mktemp("e"), make) as running:
+        yield running
+
+
+def grows(office: TelegramDaemon, talk: Talk) -> None:
+    """Wait until the answer grows in the chat, as a draft or as a post."""
+    office.api.wait_for(
+        lambda: (
+            (talk.chat.draft is not None and "Half of it" in talk.chat.draft.text)
+            or any("Half of it" in text for text in talk.texts())
+        )
+    )
+
+
+def statuses(talk: Talk) -> list[tuple[str, str | None]]:
+    return [(one["status"], one["error_kind"]) for one in talk.agent.runs()]
+
+
+def test_a_person_who_writes_again_gets_one_answer_to_both(either: TelegramDaemon) -> None:
+    talk = Talk(either, "again", HELD, busy="interrupt")
+    first = talk.asks("hold this")
+    grows(either, talk)
+    second = talk.asks("never mind")
+    talk.chat.wait_for_text("the end of")
+    wait_until(lambda: statuses(talk) == [("interrupted", "preempted"), ("completed", None)])
+    either.api.wait_for(lambda: len(talk.posts()) == 1 and talk.chat.draft is None)
+    (answer,) = talk.posts()
+    assert answer.text == "again:\nthe end of hold this, never mind" and answer.reply_to is second
+    assert talk.reactions(first) == talk.reactions(second) == ["👀"]
+
+
+def test_critical_mail_takes_the_growing_answer_away_and_it_comes_later(either: TelegramDaemon) -> None:
+    talk = Talk(either, "urgent", HELD)
+    asked = talk.asks("hold this")
+    grows(either, talk)
+    agent(either.daemon).tell(talk.agent, text="fire", priority="critical")
+    wait_until(lambda: len(talk.agent.turns()) == 3)
+    assert ["text:\n> fire" in turn for turn in talk.agent.turns()] == [False, True, False]
+    talk.goes_on()
+    talk.chat.wait_for_text("the end of")
+    wait_until(lambda: statuses(talk) == [("interrupted", "preempted"), *[("completed", None)] * 2])
+    either.api.wait_for(lambda: len(talk.posts()) == 1 and talk.chat.draft is None)
+    (answer,) = talk.posts()
+    assert answer.text == "urgent:\nHalf of it\nthe end of hold this" and answer.reply_to is asked

@@ -11,8 +11,7 @@ from hiboss.testing.bot_api.chats import Chat
 from hiboss.testing.bot_api.messages import Message
 from tests.support.python_agents import QUIET, PythonAgent, wait_until_idle
 from tests.support.quiet_nights import begin_night, end_night
-from tests.support.telegram_bots import TelegramDaemon, address, answer_to
-from tests.support.telegram_casts import Cast, Stage
+from tests.support.telegram_bots import Cast, Stage, TelegramDaemon, address, answer_to, opened
 from tests.support.waits import wait_until
 
 DAY = 86_400_000  # milliseconds
@@ -33,8 +32,7 @@ def test_after_more_than_a_day_the_boss_is_told_once_from_when_to_when_messages_
     since = clock.wall() - 2 * DAY
     with own_office.daemon.database() as database:
         position = json.loads(database.execute("SELECT position FROM binding").fetchone()[0])
-        stored = json.dumps(position | {"at": since})
-        database.execute("UPDATE binding SET position = ?", (stored,))
+        database.execute("UPDATE binding SET position = ?", (json.dumps(position | {"at": since}),))
         database.commit()
     own_office.start()
     wait_until(lambda: notices(own_office, "may be missing"))
@@ -237,7 +235,7 @@ def test_a_reaction_to_a_post_in_a_topic_is_kept(theatre: Stage, where: str) -> 
     post = posted(cast, chat, answer_to(chat, asked))
     assert post.topic == topic.id
     cast.ada.reacts(post, "👍")
-    cast.office.wait_for_outcome(chat, "reacted")
+    wait_until(lambda: "reacted" in cast.office.outcomes(chat))
     query = "SELECT emoji, from_boss FROM reaction r JOIN address a ON a.id = r.agent WHERE a.name = ?"
     assert cast.office.rows(query, cast.mia.name) == [{"emoji": "👍", "from_boss": 1}]
 
@@ -296,8 +294,7 @@ def test_in_a_group_that_is_asked_about_only_edits_of_what_is_held_are_held(thea
     cast.bob.edits(asked, f"@{cast.bot.name} hello")
     cast.office.settle()
     kept = [(one["platform_id"], one["raw"] is not None) for one in cast.office.updates(group)]
-    assert (str(private.id), True) not in kept
-    assert kept.count((str(asked.id), True)) == 2
+    assert (str(private.id), True) not in kept and kept.count((str(asked.id), True)) == 2
     cast.office.approve(group)
     cast.said(asked)
     cast.office.settle()
@@ -325,8 +322,7 @@ def test_unbinding_counts_and_tells_what_was_held(theatre: Stage) -> None:
 
 
 def test_new_with_a_name_ends_only_the_session_of_that_agent(theatre: Stage) -> None:
-    cast = Cast(theatre)
-    chat = cast.private()
+    cast, chat = opened(theatre)
 
     def session(agent: PythonAgent) -> str:
         return cast.answers(chat, f"@{agent.name} go on").rpartition("session ")[2]

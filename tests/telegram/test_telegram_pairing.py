@@ -74,8 +74,7 @@ def test_whoever_sends_the_code_in_a_private_chat_is_the_boss(scene: Scene) -> N
 def test_a_wrong_code_is_what_a_stranger_writes(scene: Scene) -> None:
     code = scene.code()
     chat = scene.says(scene.eve, code[:-1] + ("A" if code[-1] != "A" else "B"))
-    assert scene.state(chat) == "asking"
-    assert scene.office.outcomes(chat) == ["held"]
+    assert (scene.state(chat), scene.office.outcomes(chat)) == ("asking", ["held"])
     assert scene.office.boss.call("boss.get")["ids"] == {}
 
 
@@ -116,8 +115,7 @@ def test_a_code_in_a_group_does_not_count_for_anybody(scene: Scene) -> None:
     code = scene.code()
     scene.ada.says(group, f"@{scene.bot.name} {code}")
     scene.ada.says(group, f"/start@{scene.bot.name} {code}")
-    assert scene.state(group) == "asking"
-    assert scene.office.boss.call("boss.get")["ids"] == {}
+    assert (scene.state(group), scene.office.boss.call("boss.get")["ids"]) == ("asking", {})
     assert scene.state(scene.says(scene.ada, code)) == "asking"  # others have read it: it is over
     assert scene.state(scene.says(scene.ada, scene.code())) == "boss"
 
@@ -145,8 +143,7 @@ def test_a_wrong_id_is_mended_by_the_right_one(scene: Scene) -> None:
     right = scene.says(scene.ada, "no, I am")
     assert scene.is_of_boss(right, "no, I am")
     scene.says(scene.eve, "let me in again")
-    assert scene.state(wrong) == "asking"
-    assert scene.office.texts(wrong) == ["I am the boss"]
+    assert (scene.state(wrong), scene.office.texts(wrong)) == ("asking", ["I am the boss"])
     stop = scene.eve.says(wrong, "/stop")
     scene.office.settle()
     assert scene.office.outcomes(wrong)[-1] == "held", stop
@@ -169,10 +166,8 @@ def test_no_agent_can_pair_or_decide_about_contacts(scene: Scene) -> None:
     chat = scene.says(scene.eve, "let me in")
     code = scene.office.contact(chat)["code"]
     nex = scene.office.nex
-    assert nex.refusal("boss.pair") == "forbidden"
-    assert nex.refusal("contact.list") == "forbidden"
-    for verb in ("approve", "block"):
-        assert nex.refusal(f"contact.{verb}", contact=code) == "forbidden"
+    assert (nex.refusal("boss.pair"), nex.refusal("contact.list")) == ("forbidden", "forbidden")
+    assert {nex.refusal(f"contact.{verb}", contact=code) for verb in ("approve", "block")} == {"forbidden"}
     assert nex.refusal("contact.route", contact=address(chat), agent="nex") == "forbidden"
     assert nex.refusal("boss.set", ids={"telegram": str(scene.eve.id)}) == "forbidden"
     assert scene.state(chat) == "asking"

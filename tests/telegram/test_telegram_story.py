@@ -13,8 +13,7 @@ from hiboss.testing.bot_api.messages import Message
 from hiboss.testing.bot_api.people import Person
 from tests.support.parties import Party
 from tests.support.python_agents import PythonAgent, wait_until_idle
-from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
-from tests.support.telegram_casts import own_topic
+from tests.support.telegram_bots import TelegramDaemon, address, answer_to, own_topic, telegram_daemon
 from tests.support.waits import wait_until
 
 # It says what it heard last; told to wait for a file, it does so first.
@@ -53,8 +52,7 @@ class Story:
 
         notice = next(filter(asks, self.desk.wait_for(lambda found: any(map(asks, found)))))
         (data,) = [one.data for one in notice.buttons if one.text == "Approve"]
-        assert data is not None
-        assert self.ada.presses(notice, data).wait()["text"] == "Approved."
+        assert data is not None and self.ada.presses(notice, data).wait()["text"] == "Approved."
         return notice
 
     def keeps_busy(self, agent: PythonAgent) -> tuple[Message, Path]:
@@ -156,8 +154,7 @@ class Talk:
         self.bot = office.bound_bot("helperbot", self.nex.name)
         self.ada, self.bob = office.api.add_person("Ada"), office.api.add_person("Bob")
         self.desk, self.chat = office.pair(self.ada, self.bot), office.approved(self.bob, self.bot)
-        token = office.boss.call("user.register", name="ann")["token"]
-        self.ann = Party(office.daemon, "user:ann", token)
+        self.ann = Party(office.daemon, "user:ann", office.boss.call("user.register", name="ann")["token"])
         self.bob.says(self.chat, "first")
         posted(self.chat, "nex: first")
         [row] = office.rows("SELECT conversation FROM messages WHERE text = 'nex: first'")

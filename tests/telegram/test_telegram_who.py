@@ -77,8 +77,7 @@ def test_of_a_stranger_twenty_messages_are_held_and_come_in_in_order(scene: Scen
     eve = scene.person("Eve")
     texts = [f"message {number}" for number in range(HELD + 5)]
     chat = scene.writes(eve, *texts)
-    assert scene.state(chat) == "asking"
-    assert scene.office.texts(chat) == []
+    assert (scene.state(chat), scene.office.texts(chat)) == ("asking", [])
     assert scene.office.contact(chat)["held"] == HELD
     codes = [one for one in chat.texts if "Your code is" in one]
     scene.asked_about(eve.first_name)
@@ -94,21 +93,18 @@ def test_a_fourth_stranger_gets_no_code_while_three_are_pending(scene: Scene) ->
     chats = [scene.writes(one, "let me in") for one in people]
     for chat in chats[:3]:
         chat.wait_for_text("Your code is")
-    assert scene.state(chats[3]) == "asking"
-    assert scene.office.contact(chats[3])["code"] is None
+    assert (scene.state(chats[3]), scene.office.contact(chats[3])["code"]) == ("asking", None)
     scene.office.approve(chats[0])  # one is decided: there is room again
     people[3].says(chats[3], "please")
     chats[3].wait_for_text("Your code is")
-    assert chats[3].texts[:2] == ["let me in", "please"]
-    assert scene.office.contact(chats[3])["held"] == 2
+    assert (chats[3].texts[:2], scene.office.contact(chats[3])["held"]) == (["let me in", "please"], 2)
 
 
 def test_start_alone_gives_a_stranger_a_code_and_tells_no_agent(scene: Scene) -> None:
     chat = scene.person("Eve").starts(scene.bot)
     chat.wait_for_text("Your code is")
     scene.office.approve(chat)
-    assert scene.state(chat) == "allowed"
-    assert scene.office.texts(chat) == []
+    assert (scene.state(chat), scene.office.texts(chat)) == ("allowed", [])
 
 
 def test_what_was_edited_while_it_was_held_comes_in_once_with_its_last_words(scene: Scene) -> None:
@@ -131,8 +127,7 @@ def test_only_the_boss_can_press_and_only_once(scene: Scene) -> None:
     chat = scene.writes(eve, "let me in")
     post = scene.asked_about(eve.first_name)
     for person in (eve, bob):
-        said = scene.presses(person, post, "Approve").wait()["text"]
-        assert said == "Only the boss can decide this."
+        assert scene.presses(person, post, "Approve").wait()["text"] == "Only the boss can decide this."
     assert scene.state(chat) == "asking"
     with scene.office.api.world.changed:  # in one batch: the buttons are still there
         first = scene.presses(scene.ada, post, "Block")
@@ -160,8 +155,7 @@ def test_a_stranger_who_forges_a_button_in_a_chat_of_their_own_learns_nothing(sc
     post = scene.asked_about(eve.first_name)
     answer = chat.wait_for_text("Your code is")
     answer.reply_markup = post.reply_markup
-    assert scene.presses(eve, answer, "Approve").wait()["text"] == ""
-    assert scene.state(chat) == "asking"
+    assert (scene.presses(eve, answer, "Approve").wait()["text"], scene.state(chat)) == ("", "asking")
 
 
 def test_a_press_that_is_answered_too_late_for_its_spinner_still_counts(scene: Scene) -> None:
@@ -185,8 +179,7 @@ def test_a_press_counts_although_the_confirmation_of_its_post_was_lost(scene: Sc
     """People can press before the daemon knows which post it was."""
     scene.office.api.fault("sendMessage", chat=scene.desk, do="lose_answer")
     group = scene.group("Chess club", scene.person("Bob"))
-    post = scene.asked_about("Chess club")
-    assert scene.presses(scene.ada, post, "Approve").wait()["text"] == "Approved."
+    assert scene.presses(scene.ada, scene.asked_about("Chess club"), "Approve").wait()["text"] == "Approved."
     assert scene.state(group) == "allowed" and not [one for one in group.texts if "code" in one]
 
 
@@ -247,8 +240,7 @@ def test_nothing_comes_in_from_a_blocked_chat_and_what_waits_for_it_fails(scene:
     assert scene.office.nex.get(number)["last_error"]["kind"] == "blocked"
     assert scene.office.nex.refusal("envelope.send", to=address(chat), text="hello?") == "not_bound"
     eve.says(chat, "why?")
-    assert scene.state(chat) == "blocked"
-    assert scene.office.outcomes(chat)[-1] == "blocked"
+    assert (scene.state(chat), scene.office.outcomes(chat)[-1]) == ("blocked", "blocked")
     assert scene.office.texts(chat) == []
 
 

@@ -15,8 +15,7 @@ from hiboss.testing.bot_api.groups import Group
 from hiboss.testing.bot_api.messages import Message
 from tests.support.crash_groups import groups_of
 from tests.support.python_agents import PythonAgent
-from tests.support.telegram_bots import TelegramDaemon, address, answer_to, telegram_daemon
-from tests.support.telegram_casts import own_topic
+from tests.support.telegram_bots import TelegramDaemon, address, answer_to, own_topic, telegram_daemon
 from tests.support.waits import wait_until
 
 ANSWERS = 'print(f"heard {TEXTS[-1]}")'
@@ -109,8 +108,7 @@ def test_an_own_topic_that_was_deleted_is_made_again_and_what_waited_goes_there_
     assert [body(one) for one in desk.texts(desk.his, new.id)] == [f"message {number}" for number in range(5)]
     assert desk.texts(desk.his, None) == []
     assert desk.tries(first) == 2  # one that was there, and one by which it was found out
-    asked = desk.ada.says(desk.his, "and here?", topic=new)
-    assert answer_to(desk.his, asked).topic == new.id
+    assert answer_to(desk.his, desk.ada.says(desk.his, "and here?", topic=new)).topic == new.id
 
 
 def test_what_is_partly_posted_goes_on_in_the_new_topic(office: TelegramDaemon) -> None:
@@ -124,8 +122,7 @@ def test_what_is_partly_posted_goes_on_in_the_new_topic(office: TelegramDaemon) 
     wait_until(lambda: _boss_forward(office, envelope) == "done")
     new = own_topic(office, desk.his, desk.kai)
     assert new is not first
-    posted = "\n".join(body(one) for one in [words, *desk.texts(desk.his, new.id)])
-    assert posted.split() == LONG.split()
+    assert "\n".join(body(one) for one in [words, *desk.texts(desk.his, new.id)]).split() == LONG.split()
     assert desk.texts(desk.his, None) == []
 
 
@@ -208,8 +205,7 @@ def test_what_is_for_a_deleted_topic_of_a_group_goes_to_the_chat_with_a_line_in_
     # Somebody writes in it: it is there again.
     with forum.changed:
         forum.topics[topic.id] = topic
-    asked = desk.bob.says(forum, "@kai hello", topic=topic)
-    assert answer_to(forum, asked).topic == topic.id
+    assert answer_to(forum, desk.bob.says(forum, "@kai hello", topic=topic)).topic == topic.id
     desk.wait_until_done(desk.send(there, "after"))
     assert desk.texts(forum, topic.id) == ["heard @kai hello", "after"]
 
@@ -284,8 +280,7 @@ def test_a_chat_that_blocks_the_bot_is_a_dead_letter_with_the_reason_and_can_be_
     wait_until(lambda: desk.status(unknown) == "failed")
     letters = office.boss.call("envelope.list", address=address(chat), status="failed")["envelopes"]
     reasons = {one["id"]: one["last_error"]["text"] for one in letters}
-    assert "bot was blocked by the user" in reasons[blocked]
-    assert "chat not found" in reasons[unknown]
+    assert "bot was blocked by the user" in reasons[blocked] and "chat not found" in reasons[unknown]
     notices = [one["text"] for one in desk.kai.list() if one["from"] == "agent:system"]
     assert any(f"hiboss envelope retry {blocked}" in one for one in notices)
     office.boss.call("envelope.retry", ids=[blocked, unknown])
