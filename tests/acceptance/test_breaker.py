@@ -49,8 +49,7 @@ def test_one_screen_says_what_was_ended_and_what_waits(story: Story) -> None:
     assert done.rc == 0
     assert done.record["ended"] == f"{story.worker.runs()[0]['id']} of {story.worker.address}"
     assert "too expensive" in done.record["breaker"]
-    assert done.record["mail"] == f"{story.worker.address} 1"
-    assert "hiboss go" in done.stderr
+    assert done.record["mail"] == f"{story.worker.address} 1" and "hiboss go" in done.stderr
     assert left_behind(story.daemon, story.program.pids) == []
     assert "too expensive" in story.office("daemon", "status").blocks[0]["breaker"]
     assert "too expensive" in story.office("agent", "status", story.worker.name).stdout
@@ -63,8 +62,7 @@ def test_stop_alone_teaches_and_stops_nothing(story: Story) -> None:
     story.begins()
     done = story.office("stop")
     assert done.rc == 2
-    for command in ("hiboss stop --all", "hiboss daemon stop", "hiboss go"):
-        assert command in done.stderr
+    assert all(one in done.stderr for one in ("hiboss stop --all", "hiboss daemon stop", "hiboss go"))
     assert story.ada.call("breaker.status")["breaker"] is None and len(running(story.daemon)) == 1
 
 
@@ -87,8 +85,7 @@ def test_a_daemon_that_hangs_is_not_needed_and_obeys_when_it_works_again(story: 
     os.kill(story.daemon.pid, signal.SIGSTOP)
     try:
         done = story.office("stop", "--all", "--reason", "it hangs", env=HANGS)
-        assert done.rc == 0
-        assert done.record["ended"].endswith(f"of {story.worker.address}")
+        assert done.rc == 0 and done.record["ended"].endswith(f"of {story.worker.address}")
         assert f"pid {story.daemon.pid}" in done.record["daemon"]
         assert done.record["mail"] == f"{story.worker.address} 1"
         assert story.flag()
@@ -121,8 +118,7 @@ def test_what_a_killed_daemon_left_is_ended_and_go_needs_no_daemon(story: Story)
     assert (done.rc, done.record["daemon"]) == (0, "none runs; the next one obeys when it starts")
     assert left_behind(story.daemon, story.program.pids) == [] and story.flag()
     story.program.answers("done")
-    assert story.office("go").values("breaker") == ["released"]
-    assert not story.flag()
+    assert story.office("go").values("breaker") == ["released"] and not story.flag()
     story.daemon.start()
     eventually(lambda: story.worker.answers_to(number), ["done"])
 
@@ -133,8 +129,7 @@ def test_without_a_daemon_and_without_runs_the_next_daemon_obeys(story: Story) -
     assert (done.rc, done.json["runs"]) == (0, [])
     story.daemon.start()
     number = story.ada.tell(story.worker)
-    assert story.ada.call("breaker.status")["breaker"]["pulled_by"] is None
-    assert story.worker.runs() == []
+    assert (story.ada.call("breaker.status")["breaker"]["pulled_by"], story.worker.runs()) == (None, [])
     story.program.answers("done")
     story.comes_after_go(number)
 
@@ -180,8 +175,7 @@ def test_a_daemon_killed_during_a_release_has_released_it_or_not(story: Story, p
     number = story.begins()
     story.ada.call("breaker.pull")
     story.is_held(number)
-    armed = story.daemon.dies_at(place, of=Breaker)
-    story.daemon.dies_of(armed, lambda: story.ada.call("breaker.release"))
+    story.daemon.dies_of(story.daemon.dies_at(place, of=Breaker), lambda: story.ada.call("breaker.release"))
     story.daemon.start()
     stays = story.ada.call("breaker.status")["breaker"] is not None
     assert stays == (place == IN_GROUP)
@@ -206,8 +200,7 @@ def test_a_daemon_killed_while_it_obeys_obeys_at_its_next_start(story: Story) ->
 def test_a_command_killed_before_it_ends_anything_has_left_the_flag(story: Story) -> None:
     number = story.begins()
     story.daemon.kill()
-    done = story.office("stop", "--all", env={"HIBOSS_CRASH_AT": BREAKER_FLAGGED})
-    assert done.rc == 3 and story.flag()
+    assert story.office("stop", "--all", env={"HIBOSS_CRASH_AT": BREAKER_FLAGGED}).rc == 3 and story.flag()
     assert len(left_behind(story.daemon, story.program.pids)) > 0
     story.program.answers("done")
     story.daemon.start()
@@ -340,8 +333,7 @@ def test_a_go_that_a_hanging_daemon_did_not_answer_does_not_undo_a_later_stop(st
         assert story.office("stop", "--all", "--reason", "first", env=HANGS).rc == 0
         done = story.office.run([sys.executable, "-c", IMPATIENT, "go"])
         assert done.rc == 4 and "hiboss daemon restart" in done.stderr
-        assert story.office("stop", "--all", "--reason", "second", env=HANGS).rc == 0
-        assert story.flag()
+        assert story.office("stop", "--all", "--reason", "second", env=HANGS).rc == 0 and story.flag()
     wait_until(lambda: not story.flag())
     story.waits_for_go(number)
 

@@ -109,8 +109,7 @@ def test_a_limit_is_not_lifted_by_a_pause_and_a_resume(ada: Boss, worker: Worker
     assert (found["outcome"], "by a limit" in found["why"]) == ("refused", True)
     assert paused(worker) == "budget"
     assert [row[0] for row in rows(worker.daemon, asked, worker.name)] == ["open"]
-    assert control(worker, "resume", agent=worker.name) == "refused"
-    assert paused(worker) == "budget"
+    assert (control(worker, "resume", agent=worker.name), paused(worker)) == ("refused", "budget")
     assert control(ada, "pause", agent=worker.name) == "applied"  # the boss may replace it
     assert paused(worker) == "boss"
     found = send(worker, "resume", agent=worker.name)
@@ -126,8 +125,7 @@ def test_what_the_boss_paused_only_he_resumes_and_what_agents_paused_also_agents
     lea = privileged(ada, agent(worker.daemon))
     privileged(ada, worker)
     ada.call("agent.pause", name=worker.name)
-    for party in (worker, lea):
-        assert control(party, "resume", agent=worker.name) == "refused"
+    assert {control(party, "resume", agent=worker.name) for party in (worker, lea)} == {"refused"}
     assert control(ada, "resume", agent=worker.name) == "applied"
     assert control(lea, "pause", agent=worker.name) == "applied"
     assert control(worker, "resume", agent=worker.name) == "applied"
@@ -161,8 +159,7 @@ def test_who_wrote_all_of_it_resumes_what_she_paused_and_a_guest_does_not(ada: B
     number, run = ended_in_a_pause(ada, worker, ann, ann)
     conversation = ann.get(number)["conversation"]
     assert control(ada, "handoff", conversation=conversation, to=zoe.address) == "applied"
-    for event in ("resume", "cancel"):
-        assert refusal(zoe, event, conversation=conversation) == "forbidden"
+    assert {refusal(zoe, event, conversation=conversation) for event in ("resume", "cancel")} == {"forbidden"}
     worker.program.let_go()
     assert control(ann, "resume", conversation=conversation) == "applied"
     assert control(ann, "resume", run=run) == "too-late"
@@ -194,8 +191,7 @@ def test_what_waits_in_a_paused_lane_is_cancelled_with_its_run(
     worker.program.let_go()
     later = ada.tell(worker)
     eventually(lambda: ada.get(later)["status"], "done")
-    assert control(ada, "cancel", run=run) == "too-late"
-    assert control(ada, "resume", run=run) == "too-late"
+    assert (control(ada, "cancel", run=run), control(ada, "resume", run=run)) == ("too-late", "too-late")
 
 
 # --- restarts --------------------------------------------------------------------------
@@ -211,8 +207,7 @@ def test_what_was_paused_begins_again_only_when_it_is_resumed(tmp_path: Path, en
         task = worker.under_way()["id"]
         number = ada.tell(other)
         turn = other.under_way()["id"]
-        for run in (task, turn):
-            assert control(ada, "pause", run=run) == "applied"
+        assert [control(ada, "pause", run=run) for run in (task, turn)] == ["applied"] * 2
         getattr(daemon, end)()
         daemon.start()
         for one in (worker, other):
@@ -225,8 +220,7 @@ def test_what_was_paused_begins_again_only_when_it_is_resumed(tmp_path: Path, en
         assert len(worker.runs()) == len(other.runs()) == 1
         for one in (worker, other):
             one.program.let_go()
-        for run in (task, turn):
-            assert control(ada, "resume", run=run) == "applied"
+        assert [control(ada, "resume", run=run) for run in (task, turn)] == ["applied"] * 2
         assert worker.settled(2)["status"] == "completed"
         eventually(lambda: ada.get(number)["status"], "done")
         assert control(ada, "resume", run=task) == "too-late"
@@ -340,8 +334,7 @@ def test_a_streaming_run_is_set_aside_and_comes_back_and_nothing_is_lost_or_doub
     assert [boss.get(one)["attempts"] for one in (*held, urgent, waiting)] == [0] * 4
     again = office("control", "preempt", "--envelope", urgent)
     assert (again.rc, again.values("outcome")) == (1, ["too-late"])
-    listed = office("control", "list", "--agent", nex.name)
-    assert listed.values("outcome") == ["too-late", "applied"]
+    assert office("control", "list", "--agent", nex.name).values("outcome") == ["too-late", "applied"]
     query = "SELECT type, metadata FROM messages WHERE type = 'event' AND metadata LIKE '%the client waits%'"
     [record] = rows(office.daemon, query)
     assert re.search(r'"event": ?"stream.preempt"', record["metadata"])

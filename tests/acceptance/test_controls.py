@@ -45,9 +45,8 @@ STOPPED = {"T", "D"}
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    directory = tmp_path_factory.mktemp("d")
     with daemon_with(
-        directory, finish_seconds=0.1, provider_modules="tests.support.control_providers"
+        tmp_path_factory.mktemp("d"), finish_seconds=0.1, provider_modules="tests.support.control_providers"
     ) as found:
         yield found
         found.check()
@@ -137,8 +136,7 @@ def test_a_paused_run_gives_no_output_and_goes_on_where_it_was(ada: Boss, worker
         seen.append(shown(ada, run))
     before = seen[-1]
     assert written(worker) == child and seen == [before] * 2
-    assert lane(worker) == ("paused", int(run[1:]))
-    assert worker.runs()[0]["paused"]
+    assert lane(worker) == ("paused", int(run[1:])) and worker.runs()[0]["paused"]
     later = ada.tell(worker, text="and then")
     assert ada.get(later)["status"] == "pending"
     applied(ada, "resume", run=run)
@@ -182,8 +180,7 @@ def test_a_run_that_is_paused_for_too_long_is_ended_and_comes_again_by_its_sessi
         assert (ended["status"], ended["error_kind"]) == ("interrupted", "paused")
         assert_idle(worker.daemon, worker.program)
         assert (ada.get(number)["status"], ada.get(number)["attempts"]) == ("pending", 0)
-        assert lane(worker) == ("paused", int(run[1:]))
-        assert len(worker.runs()) == 1
+        assert (lane(worker), len(worker.runs())) == (("paused", int(run[1:])), 1)
         worker.program.let_go()
         applied(ada, "resume", run=run)
         assert worker.settled(2)["status"] == "completed"
@@ -211,14 +208,12 @@ def test_an_agent_is_paused_with_its_runs_and_resumed_with_all_of_them(ada: Boss
     wait_until(lambda: len(running(worker.daemon)) == 2 and len(worker.program.pids) == 2)
     applied(ada, "pause", agent=worker.name, reason="lunch")
     assert [one["paused"] for one in worker.runs()] == [True, True]
-    for one in worker.runs():
-        assert {state(pid) for pid in processes(worker, one["id"])} <= STOPPED
+    assert {state(pid) for one in worker.runs() for pid in processes(worker, one["id"])} <= STOPPED
     assert lane(worker) == ("open", None)
     later = ada.tell(worker, text="and then")
     applied(ada, "resume", agent=worker.name)
     worker.program.let_go()
-    for place in (1, 2):
-        assert worker.settled(place)["status"] == "completed"
+    assert [worker.settled(place)["status"] for place in (1, 2)] == ["completed"] * 2
     eventually(lambda: {ada.get(one)["status"] for one in (number, later)}, {"done"})
     assert_idle(worker.daemon, worker.program)
 

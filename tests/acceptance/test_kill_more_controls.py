@@ -1,6 +1,6 @@
 """kill -9 around controls of agents, of conversations and of mail: each is applied as a whole or not at all.
 
-Controls of one run are in test_kill_controls.py; routes with much mail in test_kill_route.py.
+Controls of one run are in test_kill_controls.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hiboss.core.crashpoint import AFTER_COMMIT, BEFORE_WRITE, CONTROLLED, IN_GR
 from hiboss.core.envelope import Priority, Status
 from hiboss.testing.running_daemon import RunningDaemon
 from tests.support.mortals import Mortal
-from tests.support.parties import Party, agent
+from tests.support.parties import Party, agent, agents
 from tests.support.shell_agents import Boss, Worker, assert_idle, eventually, rows
 from tests.support.waits import wait_until
 
@@ -57,8 +57,7 @@ class Work:
         self.workers = [Worker(ada.daemon, directory) for _ in range(1 if of == "agent" else 2)]
         for one in self.workers:
             one.program.waits("echo NO_REPLY")
-        sent = self.zoe.send(*self.workers)["ids"]
-        self.target = {"conversation": self.zoe.get(sent[0])["conversation"]}
+        self.target = {"conversation": self.zoe.get(self.zoe.send(*self.workers)["ids"][0])["conversation"]}
         if of == "agent":
             self.target = {"agent": self.workers[0].name}
             ada.call("agent.background", agent=self.workers[0].name, task="beside that")
@@ -118,8 +117,7 @@ def _marks_after(event: str, of: str) -> tuple[list[Any], list[Any]]:
 
 def _stand_still(work: Work) -> None:
     """Both have ended with the daemon in their pause, and nothing begins before they are resumed."""
-    assert work.runs() == [("interrupted", "paused")] * 2
-    assert work.envelopes() == [("pending", 0)] * 2
+    assert (work.runs(), work.envelopes()) == ([("interrupted", "paused")] * 2, [("pending", 0)] * 2)
     assert work.marks()[1] == _marks_after("pause", work.of)[1]
 
 
@@ -138,8 +136,7 @@ def _after_pause(work: Work, stored: bool) -> None:
         assert work.orders("pause") == ("refused" if work.of == "agent" else "too-late")
     else:
         work.under_way(2)
-        assert work.orders("pause") == "applied"
-        assert work.marks()[1] == _marks_after("pause", work.of)[1]
+        assert (work.orders("pause"), work.marks()[1]) == ("applied", _marks_after("pause", work.of)[1])
     assert work.orders("resume") == "applied"
     work.ends_well()
 
@@ -349,8 +346,7 @@ def test_a_control_of_mail_is_applied_as_a_whole_or_not_at_all(
     assert stored or everything(daemon) == before
     assert outcome(ada, event, **params) == (case.again if stored else "applied")
     assert found_of(daemon, mail) == case.after
-    later = mail.zoe.tell(mail.nex, text="and then")
-    assert ada.get(later)["to"] == getattr(mail, case.holder).address
+    assert ada.get(mail.zoe.tell(mail.nex, text="and then"))["to"] == getattr(mail, case.holder).address
     ends_well(ada, mail, case)
 
 
@@ -363,8 +359,7 @@ def ends_well(ada: Boss, mail: Mail, case: Case) -> None:
     ada.call("lane.resume", address=nex.address)
     eventually(lambda: [ada.get(number)["status"] for number in own], ["done"] * len(own))
     assert_idle(daemon, nex.program)
-    answered = [row["text"] for number in mail.waiting for row in worked_on(daemon, nex, number)]
-    assert len(answered) == len(own)
+    assert len([row["text"] for number in mail.waiting for row in worked_on(daemon, nex, number)]) == len(own)
     summaries = [one for one in mail.ann.list(page_size=100) if one["from"] == nex.address]
     assert [one["text"] for one in summaries] == (["done"] if case.holder == "ann" else [])
 
@@ -377,3 +372,64 @@ def worked_on(daemon: RunningDaemon, worker: Worker, number: str) -> list[Any]:
         WHERE x.envelope = ? AND a.name = ?
     """
     return rows(daemon, query, int(number[1:]), worker.name)
+
+
+# --- routes and handoffs --------------------------------------------------------------------------
+
+
+WAITING = 50  # envelopes
+DEATHS = (BEFORE_WRITE, IN_GROUP, AFTER_COMMIT, CONTROLLED)
+
+
+class State(NamedTuple):
+    """What is stored of a control, and where the mail is."""
+
+    records: int  # controls that were applied
+    routes: int
+    of_agent: int  # pending
+    of_destination: int  # pending
+    copies: int
+
+    @property
+    def is_whole(self) -> bool:
+        applied = self.records == 1
+        return (self.of_destination == WAITING, self.of_agent == 0) == (applied, applied)
+
+
+def state(daemon: Mortal, agent: Party, to: Party) -> State:
+    daemon.check()
+    with daemon.database() as database:
+        row = database.execute(
+            """
+            SELECT (SELECT count(*) FROM control k JOIN address d ON d.id = k.destination
+                    WHERE k.outcome = 'applied' AND d.kind || ':' || d.name = ?2),
+                   (SELECT count(*) FROM conversation_routes WHERE destination = ?2),
+                   (SELECT count(*) FROM envelopes WHERE "to" = ?1 AND status = 'pending' AND text LIKE 'work %'),
+                   (SELECT count(*) FROM envelopes WHERE "to" = ?2 AND status = 'pending' AND text LIKE 'work %'),
+                   (SELECT count(*) FROM envelopes WHERE "to" = ?1 AND context AND text LIKE 'work %')
+            """,
+            (agent.address, to.address),
+        ).fetchone()
+    return State(*row)
+
+
+@pytest.mark.parametrize("what", ["all mail of an agent", "a conversation", "a handoff"])
+@pytest.mark.parametrize("crash_at", DEATHS)
+def test_a_route_is_applied_as_a_whole_or_not_at_all(daemon: Mortal, what: str, crash_at: str) -> None:
+    ada = Boss(daemon)
+    nex, to = agents(daemon, 2)
+    for number in range(WAITING):
+        sent = ada.say(nex, text=f"work {number}")
+    target = {"agent": nex.name} if what.startswith("all") else {"conversation": sent["conversation"]}
+    event = "stream.handoff" if what == "a handoff" else "stream.route"
+    order = {"event": event, "to": to.address, **target}
+    daemon.dies_of(daemon.dies_at(crash_at, of=Controls.carry_out), lambda: ada.call("control.send", **order))
+    daemon.start()
+    found = state(daemon, nex, to)
+    assert found.is_whole, found
+    assert found.records == (crash_at in (AFTER_COMMIT, CONTROLLED))
+    assert found.routes == (found.records and what != "all mail of an agent")
+    assert found.copies == (WAITING if found.records and what == "a handoff" else 0)
+    again = ada.call("control.send", **order)
+    assert again["outcome"] == ("applied" if not found.records else "refused" if found.routes else "too-late")
+    assert state(daemon, nex, to).of_destination == WAITING

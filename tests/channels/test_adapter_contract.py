@@ -31,8 +31,7 @@ class TestFolder(AdapterContract):
 
     def test_a_folder_changes_no_character_of_a_text(self, tmp_path: Path) -> None:
         rig = FolderRig(tmp_path)
-        for text in TEXTS:
-            assert rig.make().chunks(rig.letter(text)) == [text]
+        assert [rig.make().chunks(rig.letter(text)) for text in TEXTS] == [[text] for text in TEXTS]
 
 
 class TestWebhook(AdapterContract):

@@ -430,8 +430,10 @@ def test_an_unknown_path_is_not_found(refusing: ModelServer, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/messages", "/v1/responses"])
 def test_what_is_no_json_is_refused(refusing: ModelServer, path: str) -> None:
-    for content in (b"", b"{", b"[]", b"\xff"):
-        assert httpx.post(f"{refusing.anthropic_url}{path}", content=content, headers=KEYS).status_code == 400
+    assert [
+        httpx.post(f"{refusing.anthropic_url}{path}", content=content, headers=KEYS).status_code
+        for content in (b"", b"{", b"[]", b"\xff")
+    ] == [400] * 4
 
 
 def test_a_version_must_be_named(refusing: ModelServer) -> None:

@@ -236,8 +236,10 @@ def test_an_old_server_does_not_know_newer_methods_and_ignores_newer_parameters(
         bot, ada = api.add_bot(topics=True), api.add_person()
         ada.starts(bot)
         raw = Raw(api, bot)
-        for method in ("sendMessageDraft", "sendRichMessage", "sendRichMessageDraft"):
-            assert raw.refused(method, chat_id=ada.id, draft_id=1, text="x") == (404, "Not Found")
+        assert [
+            raw.refused(method, chat_id=ada.id, draft_id=1, text="x")
+            for method in ("sendMessageDraft", "sendRichMessage", "sendRichMessageDraft")
+        ] == [(404, "Not Found")] * 3
         assert "has_topics_enabled" not in raw("getMe")
         raw("sendMessage", chat_id=ada.id, text="x", some_new_thing=True)
         assert raw.refused("createForumTopic", chat_id=ada.id, name="x")[0] == 400

@@ -221,8 +221,8 @@ def test_a_bot_is_told_when_it_comes_and_goes(api: BotApi, bot: Bot, ada: Person
         (False, ["left_chat_member"]),
         (True, []),
     ]
-    assert told[0]["my_chat_member"]["old_chat_member"]["status"] == "left"
-    assert told[-1]["my_chat_member"]["new_chat_member"]["status"] == "kicked"
+    first, last = told[0]["my_chat_member"], told[-1]["my_chat_member"]
+    assert (first["old_chat_member"]["status"], last["new_chat_member"]["status"]) == ("left", "kicked")
     assert all(Update.de_json(update, None) for update in told)
 
 
