@@ -266,7 +266,8 @@ def test_who_writes_to_a_paused_agent_is_told_once(new: TelegramDaemon) -> None:
     assert len([one for one in chat.messages if "⏸" in one.text]) == 1
     talk.goes_on()
     new.boss.call("agent.resume", name="resting")
-    chat.wait_for_text("and the end")
+    for each in (chat, talk.chat):
+        each.wait_for_text("and the end")
 
 
 # --- what the turn under way takes ----------------------------------------------------------------
